@@ -98,7 +98,7 @@ class Run:
         Time between ticks in nanoseconds.
     seed : int, default 1
         Of the random numbers that the policy draws.
-    nr_cpus : int, default 1
+    n_cpus : int, default 1
         CPUs.
     """
 
@@ -107,7 +107,7 @@ class Run:
     policy: str
     tick_ns: int
     seed: int = 1
-    nr_cpus: int = 1
+    n_cpus: int = 1
 
     def job(self) -> Job:
         """The same for a host; its program is written."""
@@ -118,7 +118,7 @@ class Run:
             seed=self.seed,
             program=self.folder / "program",
             records=self.folder / "records.slr",
-            nr_cpus=self.nr_cpus,
+            n_cpus=self.n_cpus,
             tick_ns=self.tick_ns,
         )
 
@@ -145,7 +145,7 @@ def in_kernel(run: Run, hosts: Hosts = Hosts()):
     """
     job = run.job()
     image = hosts.image or kernel.image_for(Path(job.policy.policy.path))
-    what = (image.hash, job.policy.policy.name, sorted(job.policy.values.items()), job.nr_cpus,
+    what = (image.hash, job.policy.policy.name, sorted(job.policy.values.items()), job.n_cpus,
             job.seed, job.tick_ns)  # fmt: skip
     name = hashlib.sha256(repr(what).encode() + job.program.read_bytes()).hexdigest()
     kept = paths.cache_folder("agreement") / f"{image.hash[:12]}-{name[:24]}.slr"
@@ -193,7 +193,7 @@ def in_simulator(run: Run, hosts: Hosts = Hosts(), *, costs: dict | None = None)
         words += ["--io", f"{IO_COSTS[name]}={value}"] if name in IO_COSTS else ["--cost", f"{name}={value}"]
     done = subprocess.run(
         [hosts.simulator or paths.simulator(), "--policy", job.policy.shared_object,
-         "--program", job.program, "--cpus", str(job.nr_cpus), "--seed", str(job.seed),
+         "--program", job.program, "--cpus", str(job.n_cpus), "--seed", str(job.seed),
          "--tick-ns", str(job.tick_ns), *words, "--records", job.records],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
@@ -203,7 +203,7 @@ def in_simulator(run: Run, hosts: Hosts = Hosts(), *, costs: dict | None = None)
     return read_records(job.records)
 
 
-def compare(workload: str, policy: str, hosts: Hosts = Hosts(), *, nr_cpus: int = 1) -> Cell:
+def compare(workload: str, policy: str, hosts: Hosts = Hosts(), *, n_cpus: int = 1) -> Cell:
     """Compare the hosts on one workload under one policy.
 
     Parameters
@@ -212,7 +212,7 @@ def compare(workload: str, policy: str, hosts: Hosts = Hosts(), *, nr_cpus: int 
         Names or paths.
     hosts : Hosts, optional
         Both hosts.
-    nr_cpus : int, default 1
+    n_cpus : int, default 1
         CPUs.
 
     Returns
@@ -220,11 +220,11 @@ def compare(workload: str, policy: str, hosts: Hosts = Hosts(), *, nr_cpus: int 
     Cell
         How far they agree.
     """
-    cell = Cell(Pair(workload, policy), Pair(workload, policy), nr_cpus)
+    cell = Cell(Pair(workload, policy), Pair(workload, policy), n_cpus)
     loaded = load_workload(workload)
     program = compile_workload(loaded, seed=1)
     with tempfile.TemporaryDirectory(prefix="schedlab-agreement-") as folder:
-        run = Run(Path(folder), program, policy, loaded.tick_ns, nr_cpus=nr_cpus)
+        run = Run(Path(folder), program, policy, loaded.tick_ns, n_cpus=n_cpus)
 
         def hold(pair: Pair, simulated) -> Pair:
             measure(pair, program, (real, simulated), loaded.tick_ns)
@@ -234,7 +234,7 @@ def compare(workload: str, policy: str, hosts: Hosts = Hosts(), *, nr_cpus: int 
             real = in_kernel(run, hosts)
             hold(cell.costly, in_simulator(run, hosts, costs=COSTS))
             hold(cell.free, in_simulator(run, hosts))
-            if cell.costly.beyond and nr_cpus == 1:
+            if cell.costly.beyond and n_cpus == 1:
                 cell.has_like = any(
                     not hold(
                         Pair(workload, policy), in_simulator(replace(run, seed=seed), hosts, costs=costs)
@@ -275,7 +275,7 @@ def parallel_table(cells: list[Cell]) -> str:
     ]
     for cell in cells:
         pair = cell.costly
-        begin = f"| {pair.workload} | {pair.policy} | {cell.nr_cpus} |"
+        begin = f"| {pair.workload} | {pair.policy} | {cell.n_cpus} |"
         if pair.error:
             lines.append(f"{begin} {pair.error.splitlines()[0]} | | |")
             continue
@@ -293,11 +293,11 @@ def _policies() -> list[str]:
 def _compare_all(options) -> list[Cell]:
     """Compare what the command line names, and say so as it goes on."""
     todo = []
-    for nr_cpus in options.cpus:
+    for n_cpus in options.cpus:
         workloads, policies = (
-            (WORKLOADS, _policies()) if nr_cpus == 1 else (PARALLEL_WORKLOADS, PARALLEL_POLICIES)
+            (WORKLOADS, _policies()) if n_cpus == 1 else (PARALLEL_WORKLOADS, PARALLEL_POLICIES)
         )
-        todo += itertools.product(options.workloads or workloads, options.policies or policies, [nr_cpus])
+        todo += itertools.product(options.workloads or workloads, options.policies or policies, [n_cpus])
     cells = []
     with ThreadPoolExecutor(2) as pool, tempfile.TemporaryDirectory(prefix="schedlab-sim-") as folder:
         # Copies: this takes a quarter of an hour, and a build may go on beside it.
@@ -305,11 +305,11 @@ def _compare_all(options) -> list[Cell]:
         for old in paths.cache_folder("agreement").glob("*.slr"):
             if not old.name.startswith(hosts.image.hash[:12]):
                 old.unlink()
-        for cell in pool.map(lambda it: compare(it[0], it[1], hosts, nr_cpus=it[2]), todo):
+        for cell in pool.map(lambda it: compare(it[0], it[1], hosts, n_cpus=it[2]), todo):
             cells.append(cell)
             pair = cell.costly
             said = pair.error or f"{cell.mark} {', '.join(pair.beyond)}"
-            print(f"{cell.nr_cpus} {pair.workload:30} {pair.policy:10} {said.splitlines()[0]}", flush=True)
+            print(f"{cell.n_cpus} {pair.workload:30} {pair.policy:10} {said.splitlines()[0]}", flush=True)
     return cells
 
 
@@ -342,7 +342,7 @@ def main(words: list[str]) -> int:
             print("\n".join(first(workload, policy)), flush=True)
         return 0
     cells = _compare_all(options)
-    alone, parallel = ([cell for cell in cells if (cell.nr_cpus == 1) == is_one] for is_one in (True, False))
+    alone, parallel = ([cell for cell in cells if (cell.n_cpus == 1) == is_one] for is_one in (True, False))
     text = "\n\n".join(
         ([table(alone)] if alone else []) + ([SEVERAL + parallel_table(parallel)] if parallel else [])
     )

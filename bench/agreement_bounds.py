@@ -102,7 +102,7 @@ class Cell:
         With the simulator that knows what things cost in the kernel.
     free : Pair
         With the simulator in which nothing costs any time.
-    nr_cpus : int, default 1
+    n_cpus : int, default 1
         On how many CPUs.
     has_like : bool, default False
         If `costly` is beyond the bounds: whether one of NR_VARIATIONS is not.
@@ -110,7 +110,7 @@ class Cell:
 
     costly: Pair
     free: Pair
-    nr_cpus: int = 1
+    n_cpus: int = 1
     has_like: bool = False
 
     @property
@@ -162,14 +162,14 @@ def first_difference(both, program, context: int = 3) -> list[str]:
     """
     names = {pid: program.string(int(row["name"])) for pid, row in enumerate(program.task_rows, 1)}
     chosen = [decisions(records) for records in both]
-    nr_same = next((i for i, pair in enumerate(itertools.zip_longest(*chosen)) if pair[0] != pair[1]), None)
-    if nr_same is None:
+    n_same = next((i for i, pair in enumerate(itertools.zip_longest(*chosen)) if pair[0] != pair[1]), None)
+    if n_same is None:
         return [f"all {len(chosen[0])} decisions are the same"]
-    lines = [f"{nr_same} decisions are the same, of {len(chosen[0])} and {len(chosen[1])}"]
+    lines = [f"{n_same} decisions are the same, of {len(chosen[0])} and {len(chosen[1])}"]
     for host, records in zip(("host", "simulator"), both, strict=True):
         events = records.events
         rows = np.flatnonzero(np.isin(events["kind"], (Kind.RUN, Kind.STOP)))
-        here = int(rows[nr_same]) if nr_same < len(rows) else len(events) - 1
+        here = int(rows[n_same]) if n_same < len(rows) else len(events) - 1
         lines.append(f"  {host}:")
         lines += [
             f"  {'>' if i == here else ' '} {_told(events[i], names)}"
@@ -237,7 +237,7 @@ def measure(pair: Pair, program, both, tick_ns: int) -> None:
     pair.shares = tuple(window_shares(timeline, program, WINDOW_TICKS * tick_ns) for timeline in timelines)
     pair.share_points = share_points(*pair.shares)
     pair.switches = _relative(real["switches"], simulated["switches"])
-    pair.response = _relative(real["response_ns_mean"], simulated["response_ns_mean"], least=tick_ns / 100)
+    pair.response = _relative(real["response_ns_mean"], simulated["response_ns_mean"], minimum=tick_ns / 100)
     pair.p99_ticks = max(p99) / tick_ns
     for name in ("switches", "response_ns_mean", "response_ns_p99", "wakeup_ns_p99"):
         pair.numbers[name] = (real[name], simulated[name])
@@ -270,7 +270,7 @@ def window_shares(timeline: Timeline, program, window_ns: int) -> np.ndarray:
         mine = spans.is_run & (spans.task == task)
         begin, end = spans.begin_ns[mine, None], spans.end_ns[mine, None]
         used_ns[:, classes[task - 1]] += (np.minimum(end, edges) - np.minimum(begin, edges)).sum(axis=0)
-    return np.diff(used_ns, axis=0) / (window_ns * records.nr_cpus)
+    return np.diff(used_ns, axis=0) / (window_ns * records.n_cpus)
 
 
 def share_points(real: np.ndarray, simulated: np.ndarray) -> float:
@@ -324,7 +324,7 @@ def over_seeds(pairs: list[Pair], tick_ns: int) -> Pair:
     )
     whole.share_points = share_points(*whole.shares)
     whole.switches = _relative(*whole.numbers["switches"])
-    whole.response = _relative(*whole.numbers["response_ns_mean"], least=tick_ns / 100)
+    whole.response = _relative(*whole.numbers["response_ns_mean"], minimum=tick_ns / 100)
     whole.p99_ticks = (
         max(
             abs(whole.numbers[name][0] - whole.numbers[name][1])
@@ -335,9 +335,9 @@ def over_seeds(pairs: list[Pair], tick_ns: int) -> Pair:
     return whole
 
 
-def _relative(real: float, simulated: float, *, least: float = 0.0) -> float:
-    """Difference by the simulator's value; what is less than `least` is no difference."""
-    if abs(real - simulated) <= least or not simulated:
+def _relative(real: float, simulated: float, *, minimum: float = 0.0) -> float:
+    """Difference by the simulator's value; what is less than `minimum` is no difference."""
+    if abs(real - simulated) <= minimum or not simulated:
         return 0.0
     return (real - simulated) / simulated
 

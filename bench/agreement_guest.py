@@ -91,14 +91,14 @@ class Run:
         Names or paths.
     seed : int
         Of the program, and of the policy's random numbers.
-    nr_cpus : int, default 1
+    n_cpus : int, default 1
         Of both machines.
     """
 
     workload: str
     policy: str
     seed: int
-    nr_cpus: int = 1
+    n_cpus: int = 1
 
     @cached_property
     def program(self):
@@ -117,7 +117,7 @@ class Run:
             policy=policy,
             program=folder / "program",
             records=folder / "records.slr",
-            nr_cpus=self.nr_cpus,
+            n_cpus=self.n_cpus,
             seed=self.seed,
             tick_ns=TICK_NS,
         )
@@ -193,7 +193,7 @@ def _kept(job: Job) -> Path:
     """Where the records of a job of the guest are kept."""
     what = hashlib.sha256(guest_system()[0].hash.encode())
     what.update(
-        job.policy.shared_object.read_bytes() + repr((job.nr_cpus, sorted(settings_of(job).items()))).encode()
+        job.policy.shared_object.read_bytes() + repr((job.n_cpus, sorted(settings_of(job).items()))).encode()
     )
     what.update(job.program.read_bytes())
     return paths.cache_folder("agreement") / f"guest-{what.hexdigest()[:24]}.slr"

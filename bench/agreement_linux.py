@@ -83,7 +83,7 @@ def played(out: Path, workload: str, policy: str, seed: int, **options):
     return read_records(Path(run["directory"]) / "records.slr"), None
 
 
-def undisturbed(workload: str, linux_class: str, seed: int, nr_cpus: int, play=played):
+def undisturbed(workload: str, linux_class: str, seed: int, n_cpus: int, play=played):
     """Run a workload on Linux until nothing else has had its CPUs.
 
     Parameters
@@ -92,7 +92,7 @@ def undisturbed(workload: str, linux_class: str, seed: int, nr_cpus: int, play=p
         Which.
     seed : int
         Of the program.
-    nr_cpus : int
+    n_cpus : int
         CPUs.
     play : callable, default `played`
         Runs it.
@@ -105,7 +105,7 @@ def undisturbed(workload: str, linux_class: str, seed: int, nr_cpus: int, play=p
     skipped = []
     for _ in range(TRIES):
         with tempfile.TemporaryDirectory(prefix="schedlab-agreement-") as folder:
-            records, why = play(Path(folder) / "out", workload, linux_class, seed, host="linux", cpus=nr_cpus)
+            records, why = play(Path(folder) / "out", workload, linux_class, seed, host="linux", cpus=n_cpus)
         if why is None:
             found = disturbance(Timeline(records))
             if found["share"] <= LOST_MAX:
@@ -123,7 +123,7 @@ def path_of(workload: str) -> str:
     return f"{own}{colon}{settings}" if own.exists() else workload
 
 
-def on_both(pair: Pair, seed: int, nr_cpus: int, play=played) -> tuple[tuple, int]:
+def on_both(pair: Pair, seed: int, n_cpus: int, play=played) -> tuple[tuple, int]:
     """Run a workload on Linux and in the simulator.
 
     Parameters
@@ -132,7 +132,7 @@ def on_both(pair: Pair, seed: int, nr_cpus: int, play=played) -> tuple[tuple, in
         Which; gets the error, if there is one.
     seed : int
         Of the program.
-    nr_cpus : int
+    n_cpus : int
         CPUs.
     play : callable, default `played`
         Runs it.
@@ -144,18 +144,18 @@ def on_both(pair: Pair, seed: int, nr_cpus: int, play=played) -> tuple[tuple, in
     """
     path = path_of(pair.workload)
     policy, settings = CLASSES[pair.policy]
-    real, skipped = undisturbed(path, pair.policy, seed, nr_cpus, play)
+    real, skipped = undisturbed(path, pair.policy, seed, n_cpus, play)
     if real is None:
         pair.error = f"seed {seed}: {len(skipped)} runs, none undisturbed: {skipped[-1].splitlines()[0]}"
         return (), len(skipped)
     with tempfile.TemporaryDirectory(prefix="schedlab-agreement-") as folder:
         simulated, pair.error = play(
-            Path(folder) / "out", path, policy, seed, cpus=nr_cpus, tick_ns=real.tick_ns, settings=settings
+            Path(folder) / "out", path, policy, seed, cpus=n_cpus, tick_ns=real.tick_ns, settings=settings
         )
     return (real, simulated), len(skipped)
 
 
-def compare(workload: str, linux_class: str, seeds, nr_cpus: int, play=played) -> tuple[Pair, int]:
+def compare(workload: str, linux_class: str, seeds, n_cpus: int, play=played) -> tuple[Pair, int]:
     """Compare Linux and simulator on one workload under one class.
 
     Parameters
@@ -164,7 +164,7 @@ def compare(workload: str, linux_class: str, seeds, nr_cpus: int, play=played) -
         Names; the class is one of CLASSES.
     seeds : sequence of int
         Of the program.
-    nr_cpus : int
+    n_cpus : int
         CPUs.
     play : callable, default `played`
         Runs it.
@@ -174,16 +174,16 @@ def compare(workload: str, linux_class: str, seeds, nr_cpus: int, play=played) -
     tuple of (Pair, int)
         How far they agree in means over seeds, and how many runs were skipped.
     """
-    pairs, nr_skipped = [], 0
+    pairs, n_skipped = [], 0
     for seed in seeds:
         pair = Pair(workload, linux_class)
-        both, nr = on_both(pair, seed, nr_cpus, play)
-        nr_skipped += nr
+        both, nr = on_both(pair, seed, n_cpus, play)
+        n_skipped += nr
         if pair.error:
-            return pair, nr_skipped
+            return pair, n_skipped
         measure(pair, program_of(workload, seed), both, both[0].tick_ns)
         pairs.append(pair)
-    return over_seeds(pairs, both[0].tick_ns), nr_skipped
+    return over_seeds(pairs, both[0].tick_ns), n_skipped
 
 
 def program_of(workload: str, seed: int):
@@ -191,9 +191,9 @@ def program_of(workload: str, seed: int):
     return compile_workload(load_workload(path_of(workload)), seed=seed)
 
 
-def line(pair: Pair, nr_skipped: int) -> str:
+def line(pair: Pair, n_skipped: int) -> str:
     """Write one line of the table."""
-    begin = f"| {pair.workload} | {pair.policy.split(':')[0]} | {nr_skipped} |"
+    begin = f"| {pair.workload} | {pair.policy.split(':')[0]} | {n_skipped} |"
     if pair.error:
         return f"{begin} | | | | {pair.error.splitlines()[0]} |"
 
@@ -230,10 +230,10 @@ def main(words: list[str]) -> int:
     for workload, linux_class in itertools.product(options.workloads, options.classes):
         rows.append(compare(workload, linux_class, range(1, options.seeds + 1), options.cpus))
         print(line(*rows[-1]), flush=True)
-    nr_ok = sum(not pair.error and not pair.beyond for pair, _ in rows)
+    n_ok = sum(not pair.error and not pair.beyond for pair, _ in rows)
     text = "\n".join(
         [
-            f"{nr_ok} of {len(rows)} are within all bounds. {options.cpus} CPUs, means over {options.seeds} seeds; "
+            f"{n_ok} of {len(rows)} are within all bounds. {options.cpus} CPUs, means over {options.seeds} seeds; "
             "Linux / simulator, times in ms:",
             "",
             "| workload | class | runs skipped | largest difference of a share (points) | switches | response, mean "
@@ -244,7 +244,7 @@ def main(words: list[str]) -> int:
     )
     if options.write:
         write_table("several CPUs table", text)
-    return 0 if nr_ok == len(rows) else 1
+    return 0 if n_ok == len(rows) else 1
 
 
 if __name__ == "__main__":

@@ -136,8 +136,8 @@ def tell(path: Path) -> Told:
         Shares, order, response.
     """
     records = read_records(path)
-    nr_tasks = NR_EACH * len(GROUPS)
-    used, first, end = 0, np.zeros(nr_tasks), np.zeros(nr_tasks)
+    n_tasks = NR_EACH * len(GROUPS)
+    used, first, end = 0, np.zeros(n_tasks), np.zeros(n_tasks)
     turns = []
     seen = set()
     for event in records.events[np.isin(records.events["kind"], (Kind.RUN, Kind.STOP))]:
@@ -195,7 +195,7 @@ def run(host: str, folder: Path, program, policy: str, tick_ns: int) -> Told:
         policy=build_policy(load_policy(policy), KNOBS.get(policy)),
         program=folder / "program",
         records=folder / f"{host}.slr",
-        nr_cpus=1,
+        n_cpus=1,
         seed=1,
         tick_ns=tick_ns,
         options=work,
@@ -246,7 +246,7 @@ def main(words: list[str]) -> int:
         "| difference | taken by others | verdict |",
         "|---|---|---|---|---|---|---|",
     ]
-    nr_good = 0
+    n_good = 0
     with (
         tempfile.TemporaryDirectory(prefix="schedlab-agreement-") as folder,
         mock.patch.multiple(
@@ -262,15 +262,15 @@ def main(words: list[str]) -> int:
             ]
             line, is_good = row(policy, min(tries, key=lambda told: told.stolen), simulated)
             lines.append(line)
-            nr_good += is_good
+            n_good += is_good
             print(line, flush=True)
     text = (
-        f"{nr_good} of {len(lines) - 2} policies are within all bounds; of {options.tries} runs each, the one "
+        f"{n_good} of {len(lines) - 2} policies are within all bounds; of {options.tries} runs each, the one "
         "of which other programs took least:\n\n" + "\n".join(lines)
     )
     if options.write:
         write_table("uthreads table", text)
-    return 0 if nr_good == len(lines) - 2 else 1
+    return 0 if n_good == len(lines) - 2 else 1
 
 
 if __name__ == "__main__":

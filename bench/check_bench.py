@@ -43,20 +43,20 @@ def cpu_seconds() -> float:
 
 
 def worlds_per_s(
-    task: Task, draw: Callable[[random.Random], World], nr_worlds: int, *, is_alone: bool
+    task: Task, draw: Callable[[random.Random], World], n_worlds: int, *, is_alone: bool
 ) -> float:
     """Worlds that are drawn and tried in a second of CPU time."""
     rng = random.Random(task.seed)
     begun = cpu_seconds()
     with task.laboratory() as laboratory:
-        for _ in range(nr_worlds // CHUNK_WORLDS):
+        for _ in range(n_worlds // CHUNK_WORLDS):
             worlds = [draw(rng) for _ in range(CHUNK_WORLDS)]
             if is_alone:
                 for world in worlds:
                     laboratory.try_alone(world)
             else:
                 laboratory.try_worlds(worlds)
-    return nr_worlds / (cpu_seconds() - begun)
+    return n_worlds / (cpu_seconds() - begun)
 
 
 def measure(entry: Callable[..., dict], *, is_quick: bool = False) -> dict:

@@ -57,7 +57,7 @@ def row_of(path: Path) -> str:
     world, finding = failed[0]
     with task.laboratory() as laboratory:
         small = shrink(laboratory, world, finding, slice_ns=slice_of(built.policy, built.values))
-    return row + f"| {world.size} | {small.world.size} | {small.nr_trials} | {small.seconds:.1f} |\n"
+    return row + f"| {world.size} | {small.world.size} | {small.n_trials} | {small.seconds:.1f} |\n"
 
 
 def main() -> None:

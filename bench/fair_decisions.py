@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Does Linux's fair class decide as we think? `.venv/bin/python bench/fair_decisions.py RUN...`.
 
-Walks recordings of SCHED_OTHER on one CPU (directories of runs) with the rules of
+Walks recordings of SCHED_OTHER on one CPU (folders of runs) with the rules of
 Linux 6.18, each decision from the state in which Linux was: how long everybody had
 run until then is taken from the recording, not foreseen. So one decision that
 differs does not make all later ones differ, as it does in a replay, and what is
@@ -251,7 +251,7 @@ def sentence(found: Counter) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Hold recorded decisions of SCHED_OTHER against its rules.")
-    parser.add_argument("runs", nargs="+", type=Path, help="directories of recordings on one CPU")
+    parser.add_argument("runs", nargs="+", type=Path, help="folders of recordings on one CPU")
     parser.add_argument("--slice-ns", type=int, default=SLICE_NS, help="se.slice in /proc/self/sched")
     options = parser.parse_args()
     total = Counter()

@@ -53,7 +53,7 @@ by = "20%"
 """
 
 
-def make_class(folder: Path, nr_submissions: int) -> list[Path]:
+def make_class(folder: Path, n_submissions: int) -> list[Path]:
     """Write the assignment and the submissions."""
     text = '[assignment]\ntitle = "Bench"\nquestion = "?"\nseeds = 20\n'
     for name, source in WORKLOADS.items():
@@ -65,7 +65,7 @@ def make_class(folder: Path, nr_submissions: int) -> list[Path]:
     good = sorted((ROOT / "examples/mlfq/solutions").glob("*.bpf.c"))
     bad = [attack.whole or HEAD % (attack.before, attack.within) for attack in ATTACKS.values()]
     files = []
-    for number in range(nr_submissions):
+    for number in range(n_submissions):
         path = folder / f"student{number:03}.bpf.c"
         own = f"\nstatic const int own_number = {number};\n"
         is_hostile = number % 10 == 9
@@ -91,10 +91,10 @@ def main() -> None:
         ).reports
         seconds = time.monotonic() - began
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    nr_runs = sum(len(report.facts) for report in reports)
-    nr_bad = sum(report.points == 0 for report in reports)
+    n_runs = sum(len(report.facts) for report in reports)
+    n_bad = sum(report.points == 0 for report in reports)
     print(
-        f"{len(reports)} submissions, {nr_runs} runs, {nr_bad} of 0 points: {seconds:.0f} s on the wall clock, "
+        f"{len(reports)} submissions, {n_runs} runs, {n_bad} of 0 points: {seconds:.0f} s on the wall clock, "
         f"{used.ru_utime + used.ru_stime:.0f} s of CPU time, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}"
     )
 

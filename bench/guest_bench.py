@@ -88,8 +88,8 @@ def measure(entry, *, is_quick: bool = False) -> dict:
         rows.append(entry(f"guest_{name}_saved_to_first_task_s", first[0], "CPU s", "lower"))
         if is_quick:
             continue
-        nr_boots = tries if name == "real_time" else 1
-        boot = [min(times) for times in zip(*(_boot(system) for _ in range(nr_boots)), strict=True)]
+        n_boots = tries if name == "real_time" else 1
+        boot = [min(times) for times in zip(*(_boot(system) for _ in range(n_boots)), strict=True)]
         for what, unit, i in (("s", "CPU s", 0), ("wall_s", "s", 1)):
             rows.append(entry(f"guest_{name}_boot_to_first_task_{what}", boot[i] + first[i], unit, "lower"))
     return {"benchmarks": rows, "skipped": []}

@@ -61,9 +61,9 @@ def lines(number: int) -> Iterator[tuple[int, str]]:
         )
 
 
-def write_trace(path: Path, nr_events: int) -> None:
+def write_trace(path: Path, n_events: int) -> None:
     """Write a trace of so many events, in order of time but for the edges of chunks."""
-    nr = nr_events // EVENTS_PER_WAKEUP
+    nr = n_events // EVENTS_PER_WAKEUP
     with open(path, "w") as file:
         for first in range(0, nr, CHUNK):
             rows = [row for number in range(first, min(first + CHUNK, nr)) for row in lines(number)]
@@ -71,29 +71,29 @@ def write_trace(path: Path, nr_events: int) -> None:
             file.writelines(text for _, text in rows)
 
 
-def parser_events_per_s(nr_events: int) -> float:
+def parser_events_per_s(n_events: int) -> float:
     """Events that become events of ours per second of CPU time, the best of three."""
     with tempfile.TemporaryDirectory(prefix="schedlab-bench-") as folder:
         path = Path(folder) / "trace.txt"
-        write_trace(path, nr_events)
+        write_trace(path, n_events)
         words = [str(recorder()), "import", "text", str(path), f"{folder}/x.slev", "trace.txt"]
         best = 0.0
         for _ in range(3):
             before = resource.getrusage(resource.RUSAGE_CHILDREN)
             found = json.loads(subprocess.run(words, check=True, capture_output=True).stdout)
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            assert sum(found["events"].values()) == nr_events
+            assert sum(found["events"].values()) == n_events
             cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-            best = max(best, nr_events / max(cpu_s, 1e-9))
+            best = max(best, n_events / max(cpu_s, 1e-9))
     return best
 
 
 def measure(entry: Callable[..., dict], *, is_quick: bool) -> dict:
     """Measure the reader of text; see linux_bench.measure."""
-    nr_events = 100_000 if is_quick else 1_000_000
+    n_events = 100_000 if is_quick else 1_000_000
     row = entry(
         "import of text",
-        parser_events_per_s(nr_events),
+        parser_events_per_s(n_events),
         "events/CPU-s",
         "higher",
         peer="the parser in Python",

@@ -163,7 +163,7 @@ def _overhead(entry, name: str) -> list[dict]:
             policy=build_policy(load_policy(name)),
             program=path,
             records=Path(folder) / "records",
-            nr_cpus=1,
+            n_cpus=1,
             seed=1,
             tick_ns=1_000_000,
         )

@@ -93,13 +93,13 @@ def measure(entry, *, is_quick: bool) -> dict:
     return {"benchmarks": rows, "skipped": []}
 
 
-def write_synthetic(path: Path, nr_events: int) -> None:
+def write_synthetic(path: Path, n_events: int) -> None:
     """Write a recording in which tasks wake, run and block by turns on each CPU."""
     per_cpu = NR_TASKS // NR_CPUS
     parts = [HEADER.pack(b"SLEVTS\0\1", 1, HEADER.size, EVENT.size, NR_CPUS, 4_000_000, 0, 0, 1, 0, 0, 0)]
     parts += [EVENT.pack(1000 + i, 0, MEMBER, 0, 1, 1, 0) for i in range(NR_TASKS)]
     running = [0] * NR_CPUS
-    for number in range(nr_events // 3):
+    for number in range(n_events // 3):
         cpu = number % NR_CPUS
         t_ns = 1000 + 2000 * number
         pid = 1000 + cpu * per_cpu + number // NR_CPUS % per_cpu
@@ -107,7 +107,7 @@ def write_synthetic(path: Path, nr_events: int) -> None:
         parts.append(EVENT.pack(pid, cpu, WAKEUP, 0, t_ns + 10, running[cpu], cpu))
         parts.append(EVENT.pack(running[cpu], cpu, SWITCH, 120, t_ns + 500, pid, 1))
         running[cpu] = pid
-    parts.append(EVENT.pack(0, 0, END, 0, 2000 + 2000 * (nr_events // 3), 0, 0))
+    parts.append(EVENT.pack(0, 0, END, 0, 2000 + 2000 * (n_events // 3), 0, 0))
     path.write_bytes(b"".join(parts))
 
 
@@ -117,16 +117,16 @@ def children_cpu_s() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def conversion_events_per_s(nr_events: int) -> float:
+def conversion_events_per_s(n_events: int) -> float:
     """Events converted per second of CPU time, the best of three."""
     with tempfile.TemporaryDirectory(prefix="schedlab-bench-") as folder:
         path = Path(folder) / "x.slev"
-        write_synthetic(path, nr_events)
+        write_synthetic(path, n_events)
         best = 0.0
         for _ in range(3):
             before_s = children_cpu_s()
             convert_events(path, Path(folder) / "x.slr")
-            best = max(best, nr_events / max(children_cpu_s() - before_s, 1e-9))
+            best = max(best, n_events / max(children_cpu_s() - before_s, 1e-9))
     return best
 
 
@@ -151,7 +151,7 @@ def recording(rounds: int, *, pairs: int) -> tuple[float, float, float]:
             recorder.follow(Path(folder) / "x.slev", pid=launcher.pid, generation=2)
             with_ns.append(play())
             captured = recorder.stop()
-            costs.append(captured.cpu_ns / max(captured.nr_events, 1))
+            costs.append(captured.cpu_ns / max(captured.n_events, 1))
     share = min(costs) * EVENTS_PER_SWITCH * SWITCHES_PER_S / 1e9 * 100
     slowdown = median(a / b for a, b in zip(with_ns, without_ns, strict=True)) - 1
     return share, slowdown * 100, median(without_ns) / (2 * rounds)

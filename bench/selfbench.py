@@ -41,7 +41,7 @@ horizon = "{horizon_ns}ns"
 
 [[task]]
 name = "worker"
-count = {nr_tasks}
+count = {n_tasks}
 phases = [{{loop = "forever", do = [{{run = "1ms"}}, {{sleep = "1ms"}}]}}]
 """
 HOSTS = ("sim", "check", "uthreads", "kernel", "linux", "guest")
@@ -198,28 +198,28 @@ class _Bench:
 
     # ---- the simulator ------------------------------------------------------
 
-    def program(self, nr_tasks: int, horizon_ns: int) -> Path:
+    def program(self, n_tasks: int, horizon_ns: int) -> Path:
         """Write the program of so many tasks."""
-        path = self.folder / f"{nr_tasks}-{horizon_ns}.slprog"
+        path = self.folder / f"{n_tasks}-{horizon_ns}.slprog"
         if not path.exists():
-            text = WORKLOAD.format(nr_tasks=nr_tasks, horizon_ns=horizon_ns)
+            text = WORKLOAD.format(n_tasks=n_tasks, horizon_ns=horizon_ns)
             program = compile_workload(parse_workload(text, name="bench.toml"), seed=1)
             path.write_bytes(program.data)
         return path
 
-    def command(self, nr_tasks: int, nr_cpus: int, horizon_ns: int, *, is_recorded: bool) -> list[str]:
+    def command(self, n_tasks: int, n_cpus: int, horizon_ns: int, *, is_recorded: bool) -> list[str]:
         """Arguments that simulate once."""
         command = [
             str(paths.simulator()), "--policy", str(self.policy.shared_object),
-            "--program", str(self.program(nr_tasks, horizon_ns)), "--cpus", str(nr_cpus),
+            "--program", str(self.program(n_tasks, horizon_ns)), "--cpus", str(n_cpus),
             "--tick-ns", "10000000",
         ]  # fmt: skip
         records = self.folder / "records.slr"
         return command + (["--records", str(records)] if is_recorded else [])
 
-    def simulate(self, nr_tasks: int, nr_cpus: int, horizon_ns: int, *, is_recorded=False):
+    def simulate(self, n_tasks: int, n_cpus: int, horizon_ns: int, *, is_recorded=False):
         """Simulate once; (switches, CPU seconds of the worker)."""
-        command = self.command(nr_tasks, nr_cpus, horizon_ns, is_recorded=is_recorded)
+        command = self.command(n_tasks, n_cpus, horizon_ns, is_recorded=is_recorded)
         process = subprocess.Popen(command, stdout=subprocess.PIPE)
         output = process.stdout.read()
         _, status, usage = os.wait4(process.pid, 0)
@@ -227,30 +227,30 @@ class _Bench:
         process.returncode = os.waitstatus_to_exitcode(status)
         return _answer(output)["nr_switches"], usage.ru_utime + usage.ru_stime
 
-    def peak_bytes(self, nr_tasks: int, horizon_ns: int, *, is_recorded=False) -> int:
+    def peak_bytes(self, n_tasks: int, horizon_ns: int, *, is_recorded=False) -> int:
         """Peak memory of one simulation on 4 CPUs.
 
         Linux counts for a process what its parent held when it was started, so
         a small parent is put between: nothing below some 10 MB is seen.
         """
-        command = self.command(nr_tasks, 4, horizon_ns, is_recorded=is_recorded)
+        command = self.command(n_tasks, 4, horizon_ns, is_recorded=is_recorded)
         done = subprocess.run(
             [sys.executable, "-I", "-S", "-c", MEASURED, *command], capture_output=True, check=True
         )
         _answer(done.stdout)
         return int(done.stderr) * 1024
 
-    def cost(self, nr_tasks: int, nr_cpus: int, switches: float, *, is_recorded=False) -> float:
+    def cost(self, n_tasks: int, n_cpus: int, switches: float, *, is_recorded=False) -> float:
         """CPU seconds per switch, the best of a few tries, without the start of the process."""
         # Every CPU is busy, or every task runs half of the time, whichever is less.
-        rate_per_ns = min(nr_cpus / 1e6, nr_tasks / 2e6)
+        rate_per_ns = min(n_cpus / 1e6, n_tasks / 2e6)
         # Each task runs a few times at least, or only its start would be timed.
-        wanted = max(switches * self.scale, 4 * nr_tasks)
+        wanted = max(switches * self.scale, 4 * n_tasks)
         long_ns, short_ns = int(wanted / rate_per_ns), int(wanted / rate_per_ns / 10)
         best = float("inf")
         for _ in range(self.tries):
-            many, long_s = self.simulate(nr_tasks, nr_cpus, long_ns, is_recorded=is_recorded)
-            few, short_s = self.simulate(nr_tasks, nr_cpus, short_ns, is_recorded=is_recorded)
+            many, long_s = self.simulate(n_tasks, n_cpus, long_ns, is_recorded=is_recorded)
+            few, short_s = self.simulate(n_tasks, n_cpus, short_ns, is_recorded=is_recorded)
             best = min(best, (long_s - short_s) / (many - few))
         return best
 
@@ -358,9 +358,9 @@ class _Bench:
         from schedlab.records.file import read_records, write_records
 
         synthetic = _load("synthetic")
-        nr_records = int(10_000_000 * self.scale)
+        n_records = int(10_000_000 * self.scale)
         path = self.folder / "synthetic.slr"
-        write_records(path, synthetic.round_robin_records(nr_records), nr_cpus=4)
+        write_records(path, synthetic.round_robin_records(n_records), n_cpus=4)
         computing, checking = [], []
         for _ in range(self.tries):
             begin = time.process_time()
@@ -374,7 +374,7 @@ class _Bench:
             computing.append(middle - begin)
             if verdict != "ok":
                 raise RuntimeError(f"the synthetic records are unlawful: {verdict}")
-        millions = nr_records // 1_000_000
+        millions = n_records // 1_000_000
         return [
             entry(f"metrics_{millions}m_records_s", min(computing), "s", "lower"),
             entry(f"consistency_{millions}m_records_s", min(checking), "s", "lower"),
@@ -384,15 +384,15 @@ class _Bench:
         """Short runs per second of the wall clock: a sweep of many seeds, all its files kept."""
         import schedlab
 
-        nr_runs = int(1000 * self.scale)
+        n_runs = int(1000 * self.scale)
         schedlab.sweep("mixed", "rr", seeds=2)  # what is imported and compiled once
         seconds = []
         for i in range(self.tries):
             out = self.folder / f"sweep-{i}"
             begin = time.perf_counter()
-            result = schedlab.sweep("mixed", "rr", seeds=nr_runs, out=out)
+            result = schedlab.sweep("mixed", "rr", seeds=n_runs, out=out)
             seconds.append(time.perf_counter() - begin)
             if not result.is_good:
                 raise RuntimeError(f"a run of the sweep failed: {result.errors[0]}")
             shutil.rmtree(out)
-        return entry("sweep_runs_per_s", nr_runs / min(seconds), "1/s", "higher")
+        return entry("sweep_runs_per_s", n_runs / min(seconds), "1/s", "higher")

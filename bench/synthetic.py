@@ -15,21 +15,21 @@ from schedlab.records.file import RECORD_DTYPE, Kind, Stop
 SLOT_NS = 1_000_000
 
 
-def round_robin_records(nr_records: int, *, nr_cpus: int = 4, nr_tasks: int = 100) -> np.ndarray:
+def round_robin_records(n_records: int, *, n_cpus: int = 4, n_tasks: int = 100) -> np.ndarray:
     """Records of tasks that run one slot, sleep one slot and wait for their turn.
 
     Parameters
     ----------
-    nr_records : int
+    n_records : int
         About how many records to make; at least a few per task.
-    nr_cpus : int, default 4
+    n_cpus : int, default 4
         CPUs, each with its own tasks.
-    nr_tasks : int, default 100
-        Tasks; a multiple of `nr_cpus`, at least three per CPU.
+    n_tasks : int, default 100
+        Tasks; a multiple of `n_cpus`, at least three per CPU.
 
     Returns
     -------
-    numpy.ndarray of RECORD_DTYPE, shape (about nr_records,)
+    numpy.ndarray of RECORD_DTYPE, shape (about n_records,)
         Events in order of time, without END; slots are one millisecond.
 
     Raises
@@ -37,19 +37,19 @@ def round_robin_records(nr_records: int, *, nr_cpus: int = 4, nr_tasks: int = 10
     ValueError
         If there are not at least three tasks for each CPU, in equal numbers.
     """
-    per_cpu, rest = divmod(nr_tasks, nr_cpus)
+    per_cpu, rest = divmod(n_tasks, n_cpus)
     if rest or per_cpu < 3:
-        raise ValueError(f"nr_tasks={nr_tasks} must be nr_cpus={nr_cpus} times 3 or more")
-    nr_slots = max(3, (nr_records - nr_tasks) // (3 * nr_cpus))
-    arrive = np.zeros(nr_tasks, RECORD_DTYPE)
-    arrive["task"] = np.arange(nr_tasks) + 1
-    arrive["cpu"] = np.arange(nr_tasks) // per_cpu
+        raise ValueError(f"n_tasks={n_tasks} must be n_cpus={n_cpus} times 3 or more")
+    n_slots = max(3, (n_records - n_tasks) // (3 * n_cpus))
+    arrive = np.zeros(n_tasks, RECORD_DTYPE)
+    arrive["task"] = np.arange(n_tasks) + 1
+    arrive["cpu"] = np.arange(n_tasks) // per_cpu
     arrive["kind"] = Kind.ARRIVE
 
     # Axes: slot, CPU, which of the three events.
-    events = np.zeros((nr_slots, nr_cpus, 3), RECORD_DTYPE)
-    slot = np.arange(nr_slots)[:, None]
-    cpu = np.arange(nr_cpus)[None, :]
+    events = np.zeros((n_slots, n_cpus, 3), RECORD_DTYPE)
+    slot = np.arange(n_slots)[:, None]
+    cpu = np.arange(n_cpus)[None, :]
     events["t_ns"] = slot[:, :, None] * SLOT_NS
     events["cpu"] = cpu[:, :, None]
     first_task = cpu * per_cpu + 1
@@ -62,7 +62,7 @@ def round_robin_records(nr_records: int, *, nr_cpus: int = 4, nr_tasks: int = 10
     # Nobody has run before the first slot, nobody has slept before the second.
     lawful = (flat["kind"] == Kind.RUN) | (flat["t_ns"] >= SLOT_NS)
     lawful &= (flat["kind"] != Kind.WAKE) | (flat["t_ns"] >= 2 * SLOT_NS)
-    cut = flat.reshape(nr_slots, nr_cpus, 3)[-1, :, 2].copy()
+    cut = flat.reshape(n_slots, n_cpus, 3)[-1, :, 2].copy()
     cut["kind"], cut["flags"], cut["arg"] = Kind.STOP, Stop.HORIZON, SLOT_NS
     cut["t_ns"] += SLOT_NS
     return np.concatenate((arrive, flat[lawful], cut))

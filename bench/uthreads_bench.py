@@ -218,9 +218,9 @@ class _Bench:
         self.echo_load = folder / "echo-load"
         _compile("cc", [HERE / "peers" / "echo_load.c"], self.echo_load)
 
-    def ask(self, kind: str, policy: str, nr_cpus: int, ops: int, *knobs: str) -> dict:
+    def ask(self, kind: str, policy: str, n_cpus: int, ops: int, *knobs: str) -> dict:
         """Run our program once."""
-        done = _run([self.program, kind, self.built[policy], nr_cpus, ops, *knobs])
+        done = _run([self.program, kind, self.built[policy], n_cpus, ops, *knobs])
         return json.loads(done.stdout)
 
     # ---- operations, beside peers --------------------------------------------
@@ -248,7 +248,7 @@ class _Bench:
         return Peer(
             "Boost.Fiber",
             (str(self.folder / "boost"),),
-            tuple(name for name, (word, nr_cpus, _) in KINDS.items() if nr_cpus == 1 and word != "echo"),
+            tuple(name for name, (word, n_cpus, _) in KINDS.items() if n_cpus == 1 and word != "echo"),
         )
 
     def _go(self) -> Peer:
@@ -312,13 +312,13 @@ class _Bench:
 
     def time_one(self, kind: str, who: str | Peer, before: tuple[str, ...]) -> float | None:
         """One measurement of a policy's or a peer's; None where it cannot do that."""
-        word, nr_cpus, ops = KINDS[kind]
+        word, n_cpus, ops = KINDS[kind]
         ops //= self.scale
         if isinstance(who, str):
-            command = [self.program, word, self.built[who], nr_cpus, ops]
+            command = [self.program, word, self.built[who], n_cpus, ops]
         elif kind in who.kinds:
             fewer = ops // (FEWER[word] if who.name == "pthread" else 1)
-            command = [*who.command, word, max(fewer, 900), nr_cpus]
+            command = [*who.command, word, max(fewer, 900), n_cpus]
         else:
             return None
         load = [self.echo_load, ops, ECHO_ROUNDS] if word == "echo" else []
@@ -382,5 +382,5 @@ class _Bench:
     def callbacks(self) -> dict[str, dict[str, float]]:
         """How often a policy that asks for everything is called for one operation."""
         policy = compile_counting()
-        kinds = [kind for kind, (word, nr_cpus, _) in KINDS.items() if nr_cpus == 1 and word != "echo"]
+        kinds = [kind for kind, (word, n_cpus, _) in KINDS.items() if n_cpus == 1 and word != "echo"]
         return {kind: count_callbacks(self.program, policy, kind, COUNTED_OPS) for kind in kinds}

@@ -101,12 +101,12 @@ def terminal(work: Path) -> str:
     from rich.text import Text
 
     console = Console(record=True, width=COLUMNS, highlight=False, file=io.StringIO(), force_terminal=True)
-    for command, nr_lines in RECORDED:
+    for command, n_lines in RECORDED:
         console.print(Text("$ ", style="green") + Text(command, style="bold"))
         lines = Text.from_ansi(_schedlab(command, work)).wrap(console, COLUMNS)
-        for line in lines[:nr_lines]:
+        for line in lines[:n_lines]:
             console.print(line)
-        console.print(Text("..." if len(lines) > nr_lines else ""))
+        console.print(Text("..." if len(lines) > n_lines else ""))
     return console.export_svg(title="schedlab", code_format=FRAME, unique_id="terminal")
 
 

@@ -57,7 +57,7 @@ def kernel(
     image = build_kernel(sources, programs=program or (), files=file or ())
     machine = Machine(
         image,
-        nr_cpus=cpus,
+        n_cpus=cpus,
         arguments=_boot_arguments(name, arg or [], run),
         is_counted=counted,
         disk=_own_disk(disk, image.filesystem),

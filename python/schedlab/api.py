@@ -68,7 +68,7 @@ class Result:
         What to know before the numbers are believed, such as too few seeds: `workload`, `policy`, `kind`,
         `metrics`, `text`, `hint`.
     directory : pathlib.Path or None
-        Where the run directories are; None if nothing was kept.
+        Where the run folders are; None if nothing was kept.
     """
 
     runs: pl.DataFrame
@@ -119,7 +119,7 @@ class Sweep(Result):
         One row per cell, in order, whatever order they were done in: `cell`
         (from 0), `seed`, `cpus`, one column of text per swept setting,
         `settings`, `status`, `error`, `error_kind`, `seconds` on the wall clock,
-        `nr_runs`, `directory`.
+        `n_runs`, `directory`.
     """
 
     cells: pl.DataFrame = field(kw_only=True)
@@ -132,7 +132,7 @@ class Sweep(Result):
     @property
     def errors(self) -> list[str]:
         """What went wrong, a line for each failed cell and each refused comparison."""
-        lost = self.failures.filter(self.failures["nr_runs"] == 0)
+        lost = self.failures.filter(self.failures["n_runs"] == 0)
         texts = [
             f"cell {cell['cell']} ({cell['settings'] or 'defaults'}, seed {cell['seed']}): {cell['error']}"
             for cell in lost.iter_rows(named=True)
@@ -204,7 +204,7 @@ def run(
     timeout : str or float, default "300s"
         Longest time on the wall clock for one run; a number is in seconds.
     out : str or pathlib.Path, optional
-        Folder in which to keep the run directories, for `schedlab report` and
+        Folder in which to keep the run folders, for `schedlab report` and
         `schedlab trace`; default: only the tables are kept.
     executor : concurrent.futures.Executor or str, optional
         Who does the runs, as for `sweep`; default: all CPUs of this machine.
@@ -243,12 +243,12 @@ def run(
     settings = tuple((name, _text(value)) for name, value in (set or {}).items())
     if seeds is None:
         seeds = default_seeds(execution.host, names, [text for _, text in settings], 1)
-    first_seed, nr_seeds = _consecutive(_seed_list(seeds))
+    first_seed, n_seeds = _consecutive(_seed_list(seeds))
     cell = Cell(
         number=0,
         workloads=_names(workloads, what="workloads"),
         policies=names,
-        seeds=(first_seed, nr_seeds),
+        seeds=(first_seed, n_seeds),
         settings=settings,
         cpus=cpus,
         out=None if out is None else os.fspath(out),
@@ -520,7 +520,7 @@ def _cells(
 
     swept = [name for name, several in values.items() if len(several) > 1]
     cells: list[Cell] = []
-    for nr_cpus in cpus:
+    for n_cpus in cpus:
         for combination in itertools.product(*values.values()):
             settings = tuple(zip(values, combination, strict=True))
             changing = tuple(pair for pair in settings if pair[0] in swept)
@@ -528,7 +528,7 @@ def _cells(
                 cell = replace(
                     template,
                     number=len(cells),
-                    cpus=nr_cpus,
+                    cpus=n_cpus,
                     settings=settings,
                     swept=changing,
                     seeds=(seed, 1),

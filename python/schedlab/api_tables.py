@@ -119,7 +119,7 @@ def tasks_table(
     polars.DataFrame
         See `api.Result`.
     """
-    nr_rows = [0 if table is None else table.height for table in tables]
+    n_rows = [0 if table is None else table.height for table in tables]
     empty = pl.DataFrame(schema=_TASK_COLUMNS)
     present = [table.select(empty.columns).cast(_TASK_COLUMNS) for table in tables if table is not None]
     whole = pl.concat([empty, *present])
@@ -127,7 +127,7 @@ def tasks_table(
         return whole
     of_row = [
         number
-        for cell, n in zip(cells, nr_rows, strict=True)
+        for cell, n in zip(cells, n_rows, strict=True)
         for number in (itertools.repeat(cell, n) if isinstance(cell, int) else cell)
     ]
     return pl.DataFrame([*_cell_columns(of_row, settings), *whole.get_columns()])
@@ -148,9 +148,9 @@ def computed_tasks(runs: Sequence[dict[str, Any]], columns: Sequence[dict[str, A
     polars.DataFrame
         What `tasks_table` takes: the runs' keys, then the columns of `tasks.parquet`.
     """
-    nr_rows = [len(each["task"]) for each in columns]
+    n_rows = [len(each["task"]) for each in columns]
     keys = [
-        pl.Series(name, [run[name] for run, n in zip(runs, nr_rows, strict=True) for _ in range(n)])
+        pl.Series(name, [run[name] for run, n in zip(runs, n_rows, strict=True) for _ in range(n)])
         for name in (*_RUN_TEXTS, "cpus", "seed")
     ]
     whole = {}
@@ -186,7 +186,7 @@ def comparisons_table(comparisons: Sequence[dict[str, Any]], *, is_swept: bool =
     schema: dict[str, Any] = {
         **({"settings": pl.String} if is_swept else {}), **_PAIR_COLUMNS,
         "metric": pl.String, "unit": pl.String, **_COMPARED_COLUMNS,
-        "confidence": pl.Float64, "nr_tests": pl.Int64, "is_deterministic": pl.Boolean,
+        "confidence": pl.Float64, "n_tests": pl.Int64, "is_deterministic": pl.Boolean,
         "error": pl.String,
     }  # fmt: skip
     rows = []
@@ -245,7 +245,7 @@ def cells_table(done: Sequence[Any], swept: Sequence[str]) -> pl.DataFrame:
     schema: dict[str, Any] = {
         "cell": pl.Int64, "seed": pl.Int64, "cpus": pl.Int64,
         **dict.fromkeys(swept, pl.String), "settings": pl.String, "status": pl.String,
-        "error": pl.String, "error_kind": pl.String, "seconds": pl.Float64, "nr_runs": pl.Int64,
+        "error": pl.String, "error_kind": pl.String, "seconds": pl.Float64, "n_runs": pl.Int64,
         "directory": pl.String,
     }  # fmt: skip
     rows = []
@@ -256,7 +256,7 @@ def cells_table(done: Sequence[Any], swept: Sequence[str]) -> pl.DataFrame:
             "cell": each.cell.number, "seed": each.cell.seeds[0], "cpus": each.cell.cpus,
             **dict(each.cell.settings), "settings": each.cell.label,
             "status": "failed" if error or bad else "ok", "error": error, "error_kind": kind,
-            "seconds": each.seconds, "nr_runs": len(each.runs), "directory": each.cell.out,
+            "seconds": each.seconds, "n_runs": len(each.runs), "directory": each.cell.out,
         })  # fmt: skip
     return _from_rows(rows, schema)
 

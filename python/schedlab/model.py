@@ -627,8 +627,8 @@ class Comparison(TypedDict):
     differs: list[str]
     is_deterministic: bool
     bootstrap: dict[str, int]
-    nr_tests: int
-    nr_explored: int
+    n_tests: int
+    n_explored: int
     warnings: list[dict[str, Any]]
     metrics: dict[str, dict[str, Any]]
 

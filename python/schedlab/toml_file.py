@@ -112,7 +112,7 @@ class _Scanner:
         self.line = 1
         self.counted_to = 0
         self.lines: dict[Place, int] = {}
-        self.nr_tables: dict[Place, int] = {}
+        self.n_tables: dict[Place, int] = {}
 
     def scan(self) -> dict[Place, int]:
         """Return path -> line for the whole text."""
@@ -146,9 +146,9 @@ class _Scanner:
         for i, key in enumerate(keys):
             path += (key,)
             if is_array and i == len(keys) - 1:
-                self.nr_tables[path] = self.nr_tables.get(path, 0) + 1
-            if path in self.nr_tables:
-                path += (self.nr_tables[path] - 1,)
+                self.n_tables[path] = self.n_tables.get(path, 0) + 1
+            if path in self.n_tables:
+                path += (self.n_tables[path] - 1,)
         end, self.at = self.at, start
         self.note(path)
         self.at = end

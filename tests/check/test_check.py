@@ -71,8 +71,8 @@ def test_worlds_and_all_simpler_ones_are_workloads(simulator):
         others = [change_world(rng, world, policy, values), *simpler_worlds(world, slice_of(policy, values))]
         for each in [world, *rng.sample(others, min(5, len(others)))]:
             workload = parse_workload(to_toml(each), name="world.toml")
-            assert compile_workload(workload, seed=each.seed).task_rows["arrival_ns"].size >= each.nr_tasks
-            assert workload.cpus == each.nr_cpus and workload.tick_ns == each.tick_ns
+            assert compile_workload(workload, seed=each.seed).task_rows["arrival_ns"].size >= each.n_tasks
+            assert workload.cpus == each.n_cpus and workload.tick_ns == each.tick_ns
 
 
 def test_worlds_are_the_same_with_each_seed_and_differ_between_seeds(simulator):
@@ -91,7 +91,7 @@ def test_simpler_worlds_are_smaller_or_simpler_and_come_to_an_end(simulator):
         while (simpler := next(simpler_worlds(world, slice_of(policy, values)), None)) is not None:
             world, steps = simpler, steps + 1
             assert steps < 300
-        assert len(world.groups) == 1 and world.nr_cpus == 1 and not world.settings
+        assert len(world.groups) == 1 and world.n_cpus == 1 and not world.settings
 
 
 # ---- what is found -------------------------------------------------------------------
@@ -110,7 +110,7 @@ def test_a_bug_of_its_kind_is_found_and_made_small(path, simulator):
         if failed:
             break
     if wanted == "nothing":
-        assert batch.nr_repeated == 2
+        assert batch.n_repeated == 2
         return
     assert failed, f"no {wanted} in {NR_BATCHES * 100} worlds"
     world, finding = failed[0]
@@ -118,7 +118,7 @@ def test_a_bug_of_its_kind_is_found_and_made_small(path, simulator):
         small = shrink(laboratory, world, finding, slice_ns=slice_of(task.built.policy, task.built.values))
         assert small.finding.signature == finding.signature
         assert small.world.size <= min(40, world.size)
-        assert small.world.nr_tasks <= 8 and small.world.nr_cpus <= 8
+        assert small.world.n_tasks <= 8 and small.world.n_cpus <= 8
         again = laboratory.try_world(small.world)
         assert again.finding == small.finding
 
@@ -155,15 +155,15 @@ def test_signatures_keep_the_kind_and_drop_names_and_numbers():
 
 def test_search_in_processes_finds_what_a_batch_finds(simulator):
     report = search(
-        task_of(BUGS / "weight_is_rank.bpf.c"), budget_seconds=600, nr_worlds_max=300, nr_processes=2
+        task_of(BUGS / "weight_is_rank.bpf.c"), budget_seconds=600, n_worlds_max=300, n_processes=2
     )
     assert [each.smallest.finding.broken for each in report.found] == ["stall"]
-    assert report.nr_worlds % 100 == 0 and report.nr_repeated > 0
+    assert report.n_worlds % 100 == 0 and report.n_repeated > 0
 
 
 def test_search_of_a_policy_without_a_bug_ends_after_its_worlds(simulator):
-    report = search(task_of(BUGS / "none.bpf.c"), budget_seconds=600, nr_worlds_max=150, nr_processes=2)
-    assert (report.nr_worlds, report.found) == (200, [])
+    report = search(task_of(BUGS / "none.bpf.c"), budget_seconds=600, n_worlds_max=150, n_processes=2)
+    assert (report.n_worlds, report.found) == (200, [])
     assert report.longest_wait_ns > 0 and 1 in report.cpus
 
 

@@ -61,16 +61,16 @@ def small(world: World) -> World:
 def test_a_world_is_written_as_its_workload_is_compiled(simulator):
     policy = load_policy("mlfq")
     rng = random.Random(1)
-    nr = nr_long = 0
+    nr = n_long = 0
     for number in range(150):
         world = draw_world(random.Random(number), policy, {})
         others = [change_world(rng, world, policy, {}), *[*simpler_worlds(world, slice_of(policy, {}))][::5]]
         for each in [world, *others]:
             data = encode(each)
-            nr, nr_long = nr + 1, nr_long + (data is None)
+            nr, n_long = nr + 1, n_long + (data is None)
             workload = parse_workload(to_toml(each), name="world.toml")
             assert data in (None, compile_workload(workload, seed=each.seed).data), to_toml(each)
-    assert nr_long < nr / 20
+    assert n_long < nr / 20
 
 
 @pytest.mark.parametrize("name", POLICIES)
@@ -146,8 +146,8 @@ def test_a_policy_that_ends_its_process_is_a_finding_and_the_others_go_on(
 ):
     built = build_policy(variant(tmp_path, statement))
     worlds = [
-        World(nr_cpus, "", MS, (Group("hog", (Phase("run", 5 * MS),)),), horizon_ns=20 * MS)
-        for nr_cpus in (2, 4, 1, 4, 2)
+        World(n_cpus, "", MS, (Group("hog", (Phase("run", 5 * MS),)),), horizon_ns=20 * MS)
+        for n_cpus in (2, 4, 1, 4, 2)
     ]
     with Laboratory(built, properties=("error", "consistency")) as laboratory:
         trials = laboratory.try_worlds(worlds)
@@ -179,7 +179,7 @@ def test_a_constant_that_is_set_for_a_world_is_not_for_the_next(simulator):
     world = replace(
         small(world),
         groups=(Group("hog", (Phase("run", 100 * MS),), count=3),),
-        nr_cpus=1,
+        n_cpus=1,
         tick_ns=MS,
         topology="",
         settings=(),

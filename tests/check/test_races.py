@@ -23,7 +23,7 @@ pytestmark = pytest.mark.full
 TORN = BUGS / "torn_counter.bpf.c"
 #: Tasks whose slices end at one tick on both CPUs.
 WORLD = World(
-    nr_cpus=2, topology="", tick_ns=MS, horizon_ns=300 * MS,
+    n_cpus=2, topology="", tick_ns=MS, horizon_ns=300 * MS,
     groups=(Group("hog", (Phase("run", 100 * MS),), count=4), Group("sleeper", (Phase("run", MS), Phase("sleep", MS)))),
 )  # fmt: skip
 

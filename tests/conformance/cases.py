@@ -365,7 +365,7 @@ def run_in_kernel(case: Case, folder: Path, image: kernel_build.KernelImage) -> 
         policy=policy,
         program=folder / "program",
         records=folder / "records.slr",
-        nr_cpus=case.head.get("cpus", 1),
+        n_cpus=case.head.get("cpus", 1),
         seed=0,
         tick_ns=workload.tick_ns,
         options=tuple(zip(words[::2], words[1::2], strict=True)),
@@ -435,13 +435,13 @@ def story_of_guest(case: Case, said: guest.Answer, folder: Path) -> Story:
     assert said.is_loaded and not said.fatal, said.refusal or said.fatal
     events, end_ns = trace_records(said.trace)
     path = folder / "records.slr"
-    write_records(path, events, nr_cpus=case.head.get("cpus", 1), tick_ns=guest.TICK_NS, end_ns=end_ns)
+    write_records(path, events, n_cpus=case.head.get("cpus", 1), tick_ns=guest.TICK_NS, end_ns=end_ns)
     names = [program.string(int(row["name"])) for row in program.task_rows]
     failed = said.ended_by == "by the kernel"
     answer = {
         "error_kind": said.error_kind,
         "error": said.kernel_text if failed else None,
-        "nr_exited": len(names) - said.nr_left,
+        "nr_exited": len(names) - said.n_left,
     }
     return Story(names, read_records(path), None, answer)
 

@@ -202,8 +202,8 @@ def facts(**given):
     return [Fact(name, variant, **made) for name in ("two", "secret-two") for variant in range(3)]
 
 
-def decided(asked, found, baselines=None, nr_lines=10):
-    return decide_all(asked, found, baselines or {}, nr_lines=nr_lines, error=None)[0]
+def decided(asked, found, baselines=None, n_lines=10):
+    return decide_all(asked, found, baselines or {}, n_lines=n_lines, error=None)[0]
 
 
 def test_a_weaker_limit_is_worth_less_and_the_worst_workload_counts(tmp_path):
@@ -259,7 +259,7 @@ def test_other_rules(tmp_path):
     outcome = decided(asked, facts(shares={"tickets": rows}))
     assert outcome.points == 0 and "6.0 % off, allowed is 5 %" in outcome.parts[0].text
     asked = assignment(tmp_path, "[[test]]\nname = 't'\npoints = 1\nlines_max = 9\n")
-    assert decided(asked, facts()).points == 0 and decided(asked, facts(), nr_lines=9).points == 1
+    assert decided(asked, facts()).points == 0 and decided(asked, facts(), n_lines=9).points == 1
     asked = assignment(tmp_path, "[[test]]\nname = 't'\npoints = 1\ncost_max = 9\n")
     assert decided(asked, facts()).points == 0 and decided(asked, facts(cost=[90, 10])).points == 1
     asked = assignment(tmp_path, "[[test]]\nname = 't'\npoints = 1\nwork_conserving = true\n")

@@ -63,11 +63,11 @@ def read_log(path: Path) -> list[Entry]:
     entries, at = [], sector_bytes
     # The number in the head is that of the last flush; what came later follows.
     while at < len(log):
-        sector, nr_sectors, flags, _ = struct.unpack_from("<QQQQ", log, at)
+        sector, n_sectors, flags, _ = struct.unpack_from("<QQQQ", log, at)
         at += sector_bytes
-        if flags not in (0, 1) or (flags and nr_sectors) or at + nr_sectors * sector_bytes > len(log):
-            raise ValueError(f"{path}: entry {len(entries)} has flags {flags:#x} and {nr_sectors} sectors")
-        data = log[at : at + nr_sectors * sector_bytes]
+        if flags not in (0, 1) or (flags and n_sectors) or at + n_sectors * sector_bytes > len(log):
+            raise ValueError(f"{path}: entry {len(entries)} has flags {flags:#x} and {n_sectors} sectors")
+        data = log[at : at + n_sectors * sector_bytes]
         at += len(data)
         entries.append(Entry(bool(flags), sector * sector_bytes, data))
     if len(entries) < nr:
@@ -85,14 +85,14 @@ class Cut:
         Requests that had been begun.
     image : bytes
         All that a flush covers, and of the rest some sectors.
-    nr_lost, nr_unsafe : int
+    n_lost, n_unsafe : int
         Sectors that did not reach the disk, of those that might not have.
     """
 
     position: int
     image: bytes
-    nr_lost: int
-    nr_unsafe: int
+    n_lost: int
+    n_unsafe: int
 
 
 def cuts(start: bytes, entries: list[Entry], positions: list[int], draw: random.Random) -> Iterator[Cut]:
@@ -121,21 +121,21 @@ def cuts(start: bytes, entries: list[Entry], positions: list[int], draw: random.
         for entry in entries[applied:covered]:
             stable[entry.offset : entry.offset + len(entry.data)] = entry.data
         applied = covered
-        image, nr_lost, nr_unsafe = bytearray(stable), 0, 0
+        image, n_lost, n_unsafe = bytearray(stable), 0, 0
         kept = draw.choice((0.0, 0.1, 0.5, 0.9, 1.0))
         for entry in entries[covered:position]:
             for at in range(0, len(entry.data), SECTOR):
-                nr_unsafe += 1
+                n_unsafe += 1
                 if draw.random() < kept:
                     image[entry.offset + at : entry.offset + at + SECTOR] = entry.data[at : at + SECTOR]
                 else:
-                    nr_lost += 1
-        yield Cut(position, bytes(image), nr_lost, nr_unsafe)
+                    n_lost += 1
+        yield Cut(position, bytes(image), n_lost, n_unsafe)
 
 
-def marks_seen(entries: list[Entry], nr_workers: int) -> list[list[int]]:
+def marks_seen(entries: list[Entry], n_workers: int) -> list[list[int]]:
     """For each position and worker, the highest mark in any write before it; -1: none."""
-    now = [-1] * nr_workers
+    now = [-1] * n_workers
     seen = [list(now)]
     for entry in entries:
         for worker, mark in MARK.findall(entry.data):

@@ -25,10 +25,10 @@ def boot(machine):
         return console.wait(), console.text
 
 
-@pytest.mark.parametrize("nr_cpus", [1, 2, 3, 4, 8])
-def test_any_number_of_harts_boots(image, nr_cpus):
-    machine = Machine(image, nr_cpus=nr_cpus, is_counted=nr_cpus == 1, arguments={"run": "/ls"})
-    for _ in range(1 if nr_cpus == 1 else 4):
+@pytest.mark.parametrize("n_cpus", [1, 2, 3, 4, 8])
+def test_any_number_of_harts_boots(image, n_cpus):
+    machine = Machine(image, n_cpus=n_cpus, is_counted=n_cpus == 1, arguments={"run": "/ls"})
+    for _ in range(1 if n_cpus == 1 else 4):
         status, text = boot(machine)
         assert status == 0, text
         assert re.search(r"^- +\d+ +1 +\d+ sh$", text, re.MULTILINE), text
@@ -39,7 +39,7 @@ def test_status_of_the_program_is_the_machines(image):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "nr_cpus", "says"),
+    ("arguments", "n_cpus", "says"),
     [
         ({"tick_ns": "5"}, 1, r"tick_ns=5 is less than 10000"),
         ({"procs_max": "2x"}, 1, r"boot argument procs_max=2x is no number"),
@@ -47,8 +47,8 @@ def test_status_of_the_program_is_the_machines(image):
         ({"init": "/nosuch"}, 1, r"/nosuch cannot be run"),
     ],
 )
-def test_wrong_arguments_are_refused_in_words(image, arguments, nr_cpus, says):
-    status, text = boot(Machine(image, nr_cpus=nr_cpus, arguments=arguments))
+def test_wrong_arguments_are_refused_in_words(image, arguments, n_cpus, says):
+    status, text = boot(Machine(image, n_cpus=n_cpus, arguments=arguments))
     assert status == PANIC_STATUS, text
     assert re.search(rf"^panic: hart 0, .*{says}", text, re.MULTILINE), text
 
@@ -57,7 +57,7 @@ def test_the_machine_goes_off_while_the_policy_changes():
     """Three harts change it at that moment: poweroff() failed an assertion of the core."""
     program = Path(__file__).parent / "programs" / "lastwords.c"
     machine = Machine(
-        build_kernel(programs=[program]), nr_cpus=4, is_counted=False, arguments={"run": "/lastwords"}
+        build_kernel(programs=[program]), n_cpus=4, is_counted=False, arguments={"run": "/lastwords"}
     )
     with Console(machine) as console:
         assert console.wait() == 7, console.text

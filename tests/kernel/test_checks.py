@@ -24,18 +24,18 @@ pytestmark = pytest.mark.full
 ARGUMENTS = {"procs_max": "300"}
 
 
-def run(image, program, *, nr_cpus, is_counted=False, policy="builtin"):
+def run(image, program, *, n_cpus, is_counted=False, policy="builtin"):
     """Boot, run a program, and return its status and all that was printed."""
     arguments = {**ARGUMENTS, "policy": policy, "run": program}
-    machine = Machine(image, nr_cpus=nr_cpus, is_counted=is_counted, arguments=arguments)
+    machine = Machine(image, n_cpus=n_cpus, is_counted=is_counted, arguments=arguments)
     with Console(machine, timeout_s=300) as console:
         status = console.wait()
         return status, console.text
 
 
-@pytest.mark.parametrize(("nr_cpus", "is_counted"), [(1, True), (2, False), (4, False)], ids=["1", "2", "4"])
-def test_every_check_passes(image, nr_cpus, is_counted):
-    status, text = run(image, "/checks -j 3", nr_cpus=nr_cpus, is_counted=is_counted)
+@pytest.mark.parametrize(("n_cpus", "is_counted"), [(1, True), (2, False), (4, False)], ids=["1", "2", "4"])
+def test_every_check_passes(image, n_cpus, is_counted):
+    status, text = run(image, "/checks -j 3", n_cpus=n_cpus, is_counted=is_counted)
     end = re.search(r"^checks: (\d+) of (\d+) failed$", text, re.MULTILINE)
     assert end, text
     assert int(end[1]) == 0, text
@@ -46,13 +46,13 @@ def test_every_check_passes(image, nr_cpus, is_counted):
 
 def test_who_computes_makes_room_under_a_policy_that_never_preempts(image):
     """Or each such check would wait 30 s for the watchdog, when `./lab soak kernel` has chosen fifo."""
-    status, text = run(image, "/checks kill-ends-it mutual-kill", nr_cpus=1, is_counted=True, policy="fifo")
+    status, text = run(image, "/checks kill-ends-it mutual-kill", n_cpus=1, is_counted=True, policy="fifo")
     assert status == 0, text
     assert "has ended" not in text
 
 
 def test_an_unknown_check_is_told(image):
-    status, text = run(image, "/checks no-such-check", nr_cpus=1, is_counted=True)
+    status, text = run(image, "/checks no-such-check", n_cpus=1, is_counted=True)
     assert status == 1
     assert "there is no check no-such-check" in text
 
@@ -68,15 +68,15 @@ def test_an_unknown_check_is_told(image):
 )
 def test_the_runner_notices(image, check, what):
     """A check that fails does fail."""
-    status, text = run(image, f"/checks {check}", nr_cpus=1, is_counted=True)
+    status, text = run(image, f"/checks {check}", n_cpus=1, is_counted=True)
     assert status == 1
     assert re.search(what, text), text
     assert "checks: 1 of 1 failed" in text
 
 
-@pytest.mark.parametrize(("nr_cpus", "is_counted"), [(1, True), (3, False)], ids=["1", "3"])
-def test_random_calls_do_no_harm(image, nr_cpus, is_counted):
-    status, text = run(image, "/chaos 20261122 300 5", nr_cpus=nr_cpus, is_counted=is_counted)
+@pytest.mark.parametrize(("n_cpus", "is_counted"), [(1, True), (3, False)], ids=["1", "3"])
+def test_random_calls_do_no_harm(image, n_cpus, is_counted):
+    status, text = run(image, "/chaos 20261122 300 5", n_cpus=n_cpus, is_counted=is_counted)
     end = re.search(r"^chaos: seed 20261122: (\d+) of 300 sequences, nothing missing$", text, re.MULTILINE)
     assert end, text
     assert int(end[1]) > 250, "most have not even begun"

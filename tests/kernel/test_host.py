@@ -92,7 +92,7 @@ def play(tmp_path):
             seed=seed,
             program=tmp_path / "program",
             records=tmp_path / "records.slr",
-            nr_cpus=cpus,
+            n_cpus=cpus,
             tick_ns=tick_ns,
         )
         session = session or kernel.KernelSession(timeout_seconds=timeout_s, is_parallel=is_parallel)
@@ -150,7 +150,7 @@ def test_runs_are_consistent(play, cpus):
     assert outcome.error is None
     verdict, records = consistency_of(job, program)
     assert verdict == "ok"
-    assert set(records.events["cpu"].tolist()) == set(range(min(cpus, records.nr_cpus)))
+    assert set(records.events["cpu"].tolist()) == set(range(min(cpus, records.n_cpus)))
     assert outcome.answer["nr_exited"] == len(program.task_rows)
 
 
@@ -170,7 +170,7 @@ def test_the_turns_of_all_other_cpus_pass_within_a_moment(play, root):
 
 def test_one_cpu_has_nobody_to_wait_for():
     """Neither does a tick excuse anything there: what is stated is what its clock costs."""
-    host, job = kernel.KernelHost(), SimpleNamespace(nr_cpus=1, tick_ns=10 * MS)
+    host, job = kernel.KernelHost(), SimpleNamespace(n_cpus=1, tick_ns=10 * MS)
     assert (host.latency_ns(job), host.tolerance_ns(job)) == (100_000, 20_000)
 
 

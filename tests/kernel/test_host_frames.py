@@ -44,14 +44,14 @@ def test_frames_come_apart():
     )
     assert sent.said("task") == ["0 7", "1 8"]
     assert [len(part) for part in sent.records] == [2]
-    assert (sent.status, sent.nr_lost) == (3, 0)
+    assert (sent.status, sent.n_lost) == (3, 0)
 
 
-@pytest.mark.parametrize("nr_bytes", [0, 1, 23, 24, 27])
-def test_a_stream_that_was_cut_off_gives_what_was_whole(nr_bytes):
+@pytest.mark.parametrize("n_bytes", [0, 1, 23, 24, 27])
+def test_a_stream_that_was_cut_off_gives_what_was_whole(n_bytes):
     whole = text("start 1 horizon 0")
-    assert read_frames(whole + text("done")[:nr_bytes]).lines == ["start 1 horizon 0"]
-    assert read_frames(whole[:nr_bytes]).status is None
+    assert read_frames(whole + text("done")[:n_bytes]).lines == ["start 1 horizon 0"]
+    assert read_frames(whole[:n_bytes]).status is None
 
 
 def test_what_is_no_frame_is_refused():
@@ -107,7 +107,7 @@ def test_pids_and_times_become_the_programs():
         (140, 3, 0, Kind.WAKE, 0, 0),
     )
     played = played_records(sent_with(events), np.array([0, 1]))
-    assert (played.end_ns, played.nr_exited, played.tasks) == (30, 2, {5: 1, 6: 2})
+    assert (played.end_ns, played.n_exited, played.tasks) == (30, 2, {5: 1, 6: 2})
     assert played.events["t_ns"].tolist() == [0, 0, 10, 12, 20, 21, 30]
     assert played.events["task"].tolist() == [1, 1, 2, 1, 1, 2, 2]
     # Task 2 was started by task 1, whoever made its process; its waker is a task, too.
@@ -135,7 +135,7 @@ def test_the_horizon_cuts_what_runs():
         (100, 5, 0, Kind.ARRIVE, 0, 0), (100, 5, 0, Kind.RUN, 0, 0), (900, 6, 0, Kind.ARRIVE, 0, 0)
     )
     played = played_records(sent_with(events, horizon=50), np.array([0, 0]))
-    assert (played.end_ns, played.nr_exited, len(played.events)) == (50, 0, 3)
+    assert (played.end_ns, played.n_exited, len(played.events)) == (50, 0, 3)
     last = played.events[-1]
     assert (last["kind"], last["flags"], last["t_ns"], last["arg"]) == (Kind.STOP, Stop.HORIZON, 50, 50)
 

@@ -17,14 +17,14 @@ pytestmark = pytest.mark.full
 PROGRAMS = Path(__file__).parent / "programs"
 
 
-@pytest.mark.parametrize(("nr_cpus", "tick_ns"), [(1, 10000), (3, 10_000_000)], ids=["1", "3"])
-def test_no_kill_is_lost(image, nr_cpus, tick_ns):
+@pytest.mark.parametrize(("n_cpus", "tick_ns"), [(1, 10000), (3, 10_000_000)], ids=["1", "3"])
+def test_no_kill_is_lost(image, n_cpus, tick_ns):
     """On several harts it hung each time before sync.c looked again."""
     assert image, "which can be built, or the test is skipped"
     machine = Machine(
         build_kernel(programs=[PROGRAMS / "killsync.c"]),
-        nr_cpus=nr_cpus,
-        is_counted=nr_cpus == 1,
+        n_cpus=n_cpus,
+        is_counted=n_cpus == 1,
         arguments={"policy": "rr", "tick_ns": str(tick_ns), "run": "/killsync"},
     )
     with Console(machine, timeout_s=240) as console:
@@ -32,12 +32,12 @@ def test_no_kill_is_lost(image, nr_cpus, tick_ns):
         assert "nobody was forgotten" in console.text
 
 
-@pytest.mark.parametrize("nr_cpus", [1, 2])
-def test_ctrl_c_ends_a_child_that_is_being_forked(image, nr_cpus):
+@pytest.mark.parametrize("n_cpus", [1, 2])
+def test_ctrl_c_ends_a_child_that_is_being_forked(image, n_cpus):
     """The program spends nearly all of its time in fork(); no child of it survives."""
     assert image, "which can be built, or the test is skipped"
     forking = build_kernel(programs=[PROGRAMS / "forks.c"])
-    with Console(Machine(forking, nr_cpus=nr_cpus, is_counted=nr_cpus == 1), timeout_s=240) as console:
+    with Console(Machine(forking, n_cpus=n_cpus, is_counted=n_cpus == 1), timeout_s=240) as console:
         console.wait_for(r"^\$ \Z")
         for _ in range(8):
             console.send("forks\n")

@@ -100,5 +100,5 @@ def test_with_it_a_wait_by_the_board_s_clock_ends(image):
 
 
 def test_it_is_for_one_hart(image):
-    with Console(Machine(image, nr_cpus=2, arguments=LATE | {"run": "/echo x"}, is_counted=False)) as console:
+    with Console(Machine(image, n_cpus=2, arguments=LATE | {"run": "/echo x"}, is_counted=False)) as console:
         console.wait_for("late_ack=1 with 2 harts: .*; use one")

@@ -24,9 +24,9 @@ def bare(image):
     return build_kernel(has_lab=False)
 
 
-@pytest.mark.parametrize("nr_cpus", [1, 2])
-def test_it_boots_to_a_shell_and_schedules_with_policies(bare, nr_cpus):
-    machine = Machine(bare, nr_cpus=nr_cpus, arguments={"policy": "mlfq"})
+@pytest.mark.parametrize("n_cpus", [1, 2])
+def test_it_boots_to_a_shell_and_schedules_with_policies(bare, n_cpus):
+    machine = Machine(bare, n_cpus=n_cpus, arguments={"policy": "mlfq"})
     with Console(machine, timeout_s=240) as console:
         console.wait_for(r"^\$ \Z")
         assert "\n* mlfq\n" in console.run("sched")

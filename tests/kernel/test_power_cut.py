@@ -60,7 +60,7 @@ def history(image, tmp_path_factory):
     shutil.copyfile(image.filesystem, disk)
     log.touch()
     run = f"/diskwork {SEED} {NR_WORKERS} {NR_OPERATIONS}"
-    machine = kernel_boot.Machine(image=image, nr_cpus=2, arguments={"run": run}, is_counted=False, disk=disk)
+    machine = kernel_boot.Machine(image=image, n_cpus=2, arguments={"run": run}, is_counted=False, disk=disk)
     command = kernel_boot.machine_command(machine)
     at = command.index("-drive")
     command[at : at + 2] = [
@@ -109,9 +109,11 @@ def test_every_cut_keeps_what_was_promised(history, workers, mkfs, harness, imag
     positions = sorted(draw.choices(places, k=NR_CUTS))
     booted = set(draw.sample(range(NR_CUTS), NR_BOOTS))
     disk = tmp_path / "disk.img"
-    nr_lost = nr_orphans = 0
+    n_lost = n_orphans = 0
     for i, cut in enumerate(cuts(start, entries, positions, draw)):
-        what = f"seed {SEED}, cut {i} after {cut.position} requests, {cut.nr_lost} of {cut.nr_unsafe} sectors lost"
+        what = (
+            f"seed {SEED}, cut {i} after {cut.position} requests, {cut.n_lost} of {cut.n_unsafe} sectors lost"
+        )
         disk.write_bytes(cut.image)
         checked = subprocess.run([mkfs, "--check", disk], capture_output=True, text=True, check=False)
         assert checked.returncode == 0, f"{what}\n{checked.stdout}{checked.stderr}"
@@ -127,11 +129,11 @@ def test_every_cut_keeps_what_was_promised(history, workers, mkfs, harness, imag
         after = FileSystem(disk.read_bytes())
         assert compare(after, workers, seen[cut.position]) == found, what
         assert not after.orphans, what
-        nr_lost += cut.nr_lost
-        nr_orphans += len(before.orphans)
+        n_lost += cut.n_lost
+        n_orphans += len(before.orphans)
     # The cuts were some: sectors were lost, and files were open without a name.
-    assert nr_lost > 2 * NR_CUTS
-    assert nr_orphans > NR_CUTS / 8
+    assert n_lost > 2 * NR_CUTS
+    assert n_orphans > NR_CUTS / 8
 
 
 def mount_by_kernel(image, disk, what):

@@ -57,20 +57,20 @@ def one_round(console, seed):
 
 
 @pytest.mark.parametrize(
-    "nr_cpus", [pytest.param(4, marks=pytest.mark.nightly), 2, pytest.param(1, marks=pytest.mark.nightly)]
+    "n_cpus", [pytest.param(4, marks=pytest.mark.nightly), 2, pytest.param(1, marks=pytest.mark.nightly)]
 )
-def test_nothing_is_lost(image, nr_cpus):
-    machine = Machine(image, nr_cpus=nr_cpus, arguments=ARGUMENTS, is_counted=False)
+def test_nothing_is_lost(image, n_cpus):
+    machine = Machine(image, n_cpus=n_cpus, arguments=ARGUMENTS, is_counted=False)
     with Console(machine, timeout_s=ROUND_S) as console:
         console.wait_for(r"^\$ \Z")
         end_s = time.monotonic() + MINUTES * 60 / 3
-        seed = nr_cpus * 1_000_000 + 1
+        seed = n_cpus * 1_000_000 + 1
         while True:
             one_round(console, seed)
             seed += 1
             if time.monotonic() >= end_s:
                 break
-        print(f"{nr_cpus} harts: {seed - nr_cpus * 1_000_000 - 1} rounds")
+        print(f"{n_cpus} harts: {seed - n_cpus * 1_000_000 - 1} rounds")
         # Init, the shell and ps are all there is.
         assert len(console.run("ps").splitlines()) == 5
         assert console.run("ps").startswith("policy: rr ")

@@ -115,7 +115,7 @@ def test_grind_finds_nothing(xv6_image, xv6_programs):
     """It never ends by itself: 40 times 500 random calls by one of its two sides."""
     if "grind" not in xv6_programs:
         pytest.skip("grind.c is not in the folder")
-    machine = Machine(xv6_image, nr_cpus=3, arguments={**XV6_PROCS, "run": "/grind"}, is_counted=False)
+    machine = Machine(xv6_image, n_cpus=3, arguments={**XV6_PROCS, "run": "/grind"}, is_counted=False)
     with Console(machine, timeout_s=900) as console:
         console.wait_for("MEDELEG.*\n")
         said = console.wait_for(r"(?:[AB][^AB]*){40}")

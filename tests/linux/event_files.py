@@ -17,13 +17,13 @@ IN_INTERRUPT, IN_SOFTIRQ = 1, 4
 TICK_NS = 4_000_000
 
 
-def header(*, nr_cpus=2, begin_ns=1000, is_all=False, depth_min=0, version=1, recorder_pid=0):
+def header(*, n_cpus=2, begin_ns=1000, is_all=False, depth_min=0, version=1, recorder_pid=0):
     return HEADER.pack(
         MAGIC,
         version,
         HEADER.size,
         EVENT.size,
-        nr_cpus,
+        n_cpus,
         TICK_NS,
         begin_ns,
         0,

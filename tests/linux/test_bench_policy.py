@@ -70,8 +70,8 @@ def plan(log, *, rounds=2):
     return BenchPlan(
         ("/bin/sh", "-c", f"echo run >> {log}"),
         parse_policies(["SCHED_OTHER", "mlfq"]),
-        nr_rounds=rounds,
-        nr_warmups=0,
+        n_rounds=rounds,
+        n_warmups=0,
     )
 
 

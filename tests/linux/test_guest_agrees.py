@@ -81,9 +81,9 @@ def both(answers, agreement, runs, tmp_path_factory):
     with closing(SimHost().session(timeout_seconds=60)) as session:
         for row, answer in answers.items():
             assert answer.is_loaded, answer.refusal or answer.fatal
-            assert (answer.fatal, answer.results, answer.nr_left) == ([], {}, 0)
+            assert (answer.fatal, answer.results, answer.n_left) == ([], {}, 0)
             events, end_ns = trace_records(answer.trace)
-            write_records(path, events, nr_cpus=1, tick_ns=guest.TICK_NS, end_ns=end_ns)
+            write_records(path, events, n_cpus=1, tick_ns=guest.TICK_NS, end_ns=end_ns)
             simulated = agreement.in_simulator(runs[row], session, costs=agreement.COSTS)
             found[row] = read_records(path), simulated
             path.unlink()
@@ -146,15 +146,15 @@ def test_two_cpus_share_the_work_and_lose_nothing(guest_parts, root, agreement, 
     """The emulator runs CPUs in turns, so times mean little; runs must be consistent."""
     run = runs["mix", "rr"]
     (answer,) = play(root, agreement, [run], cpus=2)
-    assert (answer.fatal, answer.results, answer.nr_left) == ([], {}, 0)
+    assert (answer.fatal, answer.results, answer.n_left) == ([], {}, 0)
     events, end_ns = trace_records(answer.trace)
-    write_records(tmp_path / "two.slr", events, nr_cpus=2, tick_ns=guest.TICK_NS, end_ns=end_ns)
+    write_records(tmp_path / "two.slr", events, n_cpus=2, tick_ns=guest.TICK_NS, end_ns=end_ns)
     timeline = Timeline(read_records(tmp_path / "two.slr"))
-    nr_tasks = len(run.program.task_rows)
+    n_tasks = len(run.program.task_rows)
     expected = consistency.Expectations(
-        work_ns=run.program.work_ns(), has_host_work=np.ones(nr_tasks, bool), tolerance_ns=SWITCH_NS
+        work_ns=run.program.work_ns(), has_host_work=np.ones(n_tasks, bool), tolerance_ns=SWITCH_NS
     )
     assert consistency.check(timeline, expected) == "ok"
     assert set(events["cpu"].tolist()) == {0, 1}
     ended = events[(events["kind"] == Kind.STOP) & (events["flags"] == Stop.EXITED)]
-    assert len(ended) == nr_tasks
+    assert len(ended) == n_tasks

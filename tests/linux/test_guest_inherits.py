@@ -65,7 +65,7 @@ def waits_ms(guest_parts, root):
     found = {}
     for (name, lends), answer in zip(keys, answers, strict=True):
         assert answer.is_loaded, answer.refusal or answer.fatal
-        assert (answer.fatal, answer.results, answer.nr_left) == ([], {}, 0)
+        assert (answer.fatal, answer.results, answer.n_left) == ([], {}, 0)
         events, _ = trace_records(answer.trace)
         names = programs[name].tasks["name"].tolist()
         found[name, lends] = waits(events, *(names.index(task) + 1 for task in RUNS[name][1]))

@@ -352,7 +352,7 @@ def test_a_recording_with_holes_gives_way_to_what_tasks_noted(plan, monkeypatch)
 
     def lossy(events, records, **_):
         records.write_bytes(b"x")
-        return SimpleNamespace(tasks=[], nr_lost=7, nr_repairs=0)
+        return SimpleNamespace(tasks=[], n_lost=7, n_repairs=0)
 
     monkeypatch.setattr(linux, "Recorder", Deaf)
     monkeypatch.setattr(linux, "convert_events", lossy)
@@ -375,23 +375,23 @@ def test_a_launcher_that_dies_is_replaced_for_the_next_run(plan, monkeypatch):
         return played(self, job, *rest)
 
     monkeypatch.setattr(linux.LinuxSession, "_play", once)
-    runs = run_plan(plan(LIGHT, "SCHED_OTHER", cpus=1, nr_seeds=2)).runs
+    runs = run_plan(plan(LIGHT, "SCHED_OTHER", cpus=1, n_seeds=2)).runs
     assert sorted(run["status"] for run in runs) == ["failed", "ok"]
 
 
-@pytest.mark.parametrize(("nr_late", "status"), [(2, "ok"), (3, "failed")])
-def test_a_run_that_could_not_begin_in_time_is_begun_again(plan, monkeypatch, nr_late, status):
+@pytest.mark.parametrize(("n_late", "status"), [(2, "ok"), (3, "failed")])
+def test_a_run_that_could_not_begin_in_time_is_begun_again(plan, monkeypatch, n_late, status):
     played = linux.LinuxSession._play
     calls = []
 
     def late(self, *rest):
         calls.append(rest)
-        if len(calls) <= nr_late:
+        if len(calls) <= n_late:
             return Outcome(error="this machine is too busy", error_kind="late")
         return played(self, *rest)
 
     monkeypatch.setattr(linux.LinuxSession, "_play", late)
-    (run,) = run_plan(plan(LIGHT, "SCHED_OTHER", cpus=1, nr_seeds=1)).runs
+    (run,) = run_plan(plan(LIGHT, "SCHED_OTHER", cpus=1, n_seeds=1)).runs
     assert (run["status"], len(calls)) == (status, 3)
 
 
@@ -415,7 +415,7 @@ def noted(**changed) -> dict:
 )
 def test_impossible_figures_are_refused(changed, problem):
     columns = tally.columns_of([noted(**changed)])
-    assert problem in tally.check(columns, nr_cpus=1, elapsed_ns=5_000_000, work_ns=np.array([3_000_000]))
+    assert problem in tally.check(columns, n_cpus=1, elapsed_ns=5_000_000, work_ns=np.array([3_000_000]))
 
 
 BESIDE = (
@@ -496,8 +496,8 @@ def test_what_tasks_noted_gives_the_metrics_that_it_can():
         noted(task=2, arrival_ns=1_000_000, first_run_ns=2_000_000, end_ns=None, wait_ns=4_000_000),
     ]
     columns = tally.columns_of([*tasks, noted(task=3, arrival_ns=None)])
-    assert tally.check(columns, nr_cpus=2, elapsed_ns=6_000_000, work_ns=np.full(3, -1)) == "ok"
-    run = tally.tally_metrics(columns, nr_cpus=2, elapsed_ns=6_000_000).run
+    assert tally.check(columns, n_cpus=2, elapsed_ns=6_000_000, work_ns=np.full(3, -1)) == "ok"
+    run = tally.tally_metrics(columns, n_cpus=2, elapsed_ns=6_000_000).run
     assert (run["tasks"], run["tasks_ended"], run["makespan_ns"]) == (2, 1, 6_000_000)
     assert run["turnaround_ns_mean"] == 5_000_000
     assert run["response_ns_max"] == 1_000_000
@@ -514,7 +514,7 @@ def test_who_is_ended_late_at_the_horizon_is_consistent(tmp_path):
     played = linux.read_played(tmp_path / "tasks.jsonl")
     assert played.tasks[0]["late_ns"] == 3_500_000
     columns = tally.columns_of(played.tasks)
-    size = {"nr_cpus": 1, "elapsed_ns": 5_000_000, "work_ns": np.array([-1])}
+    size = {"n_cpus": 1, "elapsed_ns": 5_000_000, "work_ns": np.array([-1])}
     assert tally.check(columns, late_ns=3_500_000, **size) == "ok"
     assert "tasks used 8000000 ns" in tally.check(columns, **size)
     events = records((0, 1, 0, Kind.RUN, 0, 0), (5_000_000, 1, 0, Kind.STOP, Stop.PREEMPTED, 5_000_000))

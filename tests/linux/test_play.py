@@ -268,7 +268,7 @@ def test_a_run_is_not_measured_by_what_would_end_slices(command, tmp_path):
     source, library = tmp_path / "looks.c", tmp_path / "looks.so"
     source.write_text(COUNT_LOOKS)
     subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
-    nr_looks = []
+    n_looks = []
     for rounds in (1, 60):
         looks = tmp_path / f"looks-{rounds}"
         text = HEAD + f'[[task]]\nname = "t"\nphases = [{{loop = {rounds}, do = [{{run = "1ms"}}]}}]\n'
@@ -277,9 +277,9 @@ def test_a_run_is_not_measured_by_what_would_end_slices(command, tmp_path):
             words, env={**os.environ, "LD_PRELOAD": str(library), "LOOKS": str(looks)}, check=True, timeout=60
         )
         assert read_played(result).tasks[0]["run_ns"] >= rounds * 1_000_000 - 1_000
-        nr_looks.append(looks.stat().st_size)
+        n_looks.append(looks.stat().st_size)
     # The last one, at the end, may find that something is left to do.
-    assert nr_looks[0] > 0 and nr_looks[1] <= nr_looks[0] + 3
+    assert n_looks[0] > 0 and n_looks[1] <= n_looks[0] + 3
 
 
 def test_who_is_preempted_gets_all_that_it_asked_for(command):

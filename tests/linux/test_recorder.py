@@ -91,7 +91,7 @@ def rows(records, *kinds):
         (b"", "not a file of recorded events"),
         (b"x" * 200, "not a file of recorded events"),
         (ev.header(version=7), "version 7"),
-        (ev.header(nr_cpus=0), "0 CPUs"),
+        (ev.header(n_cpus=0), "0 CPUs"),
         (ev.header() + ev.event(99, 1) + ev.event(ev.END, 2), "at byte 64: no event .kind 99"),
         (
             ev.header() + ev.event(ev.WAKING, 1, 5, 1 << 30) + ev.event(ev.END, 2),
@@ -156,7 +156,7 @@ def test_a_story_of_two_tasks(convert):
     assert [(t["pid"], t["parent"], t["priority"]) for t in converted.tasks] == [(10, 0, 120), (11, 1, 110)]
     assert [task["name"] for task in converted.tasks] == ["first", "child"]
     assert converted.have_all_ended and converted.is_whole and records.tick_ns == ev.TICK_NS
-    assert (converted.nr_repairs, converted.nr_inferred) == (0, 0)
+    assert (converted.n_repairs, converted.n_inferred) == (0, 0)
 
 
 def test_a_file_that_was_cut_off_counts_up_to_its_last_sync(convert):
@@ -210,7 +210,7 @@ def test_a_thread_that_executes_takes_the_pid_of_the_first(convert):
     ]
     converted, records = convert(events)
     assert rows(records, Kind.STOP)[-1] == ("STOP", 50, 2, 0, Stop.BLOCKED, 20)
-    assert converted.nr_repairs == converted.nr_inferred == 0
+    assert converted.n_repairs == converted.n_inferred == 0
 
 
 def test_switches_that_the_kernel_hides_are_inferred(convert):
@@ -232,7 +232,7 @@ def test_switches_that_the_kernel_hides_are_inferred(convert):
         ("RUN", 330, 1, 0, 0, 0),
         ("STOP", 410, 1, 0, Stop.EXITED, 80),
     ]
-    assert (converted.nr_inferred, converted.nr_repairs) == (2, 0)
+    assert (converted.n_inferred, converted.n_repairs) == (2, 0)
 
 
 def test_a_hidden_start_is_as_early_as_its_first_account_says_wherever_it_was_made(convert):
@@ -262,7 +262,7 @@ def test_a_hidden_start_is_as_early_as_its_first_account_says_wherever_it_was_ma
         ("STOP", 330, 1, 0, Stop.EXITED, 10),
         ("OVERHEAD", 500, 0, 1, 4, 495),
     ]
-    assert (converted.nr_inferred, converted.nr_repairs) == (1, 0)
+    assert (converted.n_inferred, converted.n_repairs) == (1, 0)
 
 
 def test_who_left_unseen_ran_until_the_next_began(convert):
@@ -282,7 +282,7 @@ def test_who_left_unseen_ran_until_the_next_began(convert):
         ("RUN", 150, 2, 0, 0, 0),
         ("STOP", 200, 2, 0, Stop.HORIZON, 50),
     ]
-    assert (converted.nr_inferred, converted.nr_repairs) == (1, 0)
+    assert (converted.n_inferred, converted.n_repairs) == (1, 0)
 
 
 def test_a_yield_is_told_from_a_preemption(convert):
@@ -344,7 +344,7 @@ def test_everybody_but_the_recorder(convert):
 
 def test_lost_events_are_counted_and_spoil_the_numbers(convert):
     converted, records = convert([*STORY[:7], ev.event(ev.LOST, 1200, 0, 12), *STORY[9:]])
-    assert converted.nr_lost == records.nr_lost == 12
+    assert converted.n_lost == records.n_lost == 12
     assert "12 records were lost" in consistency.check(Timeline(records))
 
 
@@ -378,7 +378,7 @@ def convert_any(tmp_path_factory):
     folder = tmp_path_factory.mktemp("any")
 
     def do(raw, is_all, origin_ns):
-        ev.write(folder / "x.slev", raw, nr_cpus=3, is_all=is_all)
+        ev.write(folder / "x.slev", raw, n_cpus=3, is_all=is_all)
         converted = convert_events(folder / "x.slev", folder / "x.slr", origin_ns=origin_ns)
         return converted, read_records(folder / "x.slr")
 
@@ -397,9 +397,9 @@ def record_command(recorder, launcher, folder, argv):
         recorder.follow(events, pid=launcher.pid, generation=2)
         answer = launcher.run([command], timeout_ns=TIMEOUT_NS)
         captured = recorder.stop()
-        if not captured.nr_lost:
+        if not captured.n_lost:
             break
-    assert captured.nr_lost == 0 and captured.write_error is None
+    assert captured.n_lost == 0 and captured.write_error is None
     report = answer["commands"][0]
     converted = convert_events(events, records, end_ns=report["tree_end_ns"])
     assert converted.origin_ns < report["start_ns"]
@@ -436,7 +436,7 @@ def test_a_tree_is_busy_as_long_as_the_kernel_counts(may_record, tmp_path):
         cpu_ns = sum(
             1000 * report[who][key] for who in ("own", "orphans") for key in ("user_us", "system_us")
         )
-        found.append((busy_ns / cpu_ns, busy_ns, cpu_ns, converted.nr_inferred, converted.nr_repairs))
+        found.append((busy_ns / cpu_ns, busy_ns, cpu_ns, converted.n_inferred, converted.n_repairs))
     assert min(found)[0] >= 0.7, found
     assert sorted(found)[2][0] == pytest.approx(1, abs=0.2), found
 
@@ -522,9 +522,9 @@ def test_a_ring_that_is_too_small_says_how_much_was_lost(may_record, tmp_path):
         subprocess.run([sys.executable, "-S", "-c", PING_PONG], check=True)
         os.kill(recorder.pid, signal.SIGCONT)
         captured = recorder.stop()
-    assert captured.nr_lost > 100
+    assert captured.n_lost > 100
     converted = convert_events(tmp_path / "x.slev", tmp_path / "x.slr")
-    assert converted.nr_lost == captured.nr_lost == read_records(tmp_path / "x.slr").nr_lost
+    assert converted.n_lost == captured.n_lost == read_records(tmp_path / "x.slr").n_lost
 
 
 def test_the_end_of_the_input_ends_recorder_and_file(may_record, tmp_path, program):
@@ -567,7 +567,7 @@ def test_the_benchmark_converts_what_it_says(root, tmp_path):
     bench.write_synthetic(tmp_path / "x.slev", 3000)
     converted = convert_events(tmp_path / "x.slev", tmp_path / "x.slr")
     records = read_records(tmp_path / "x.slr")
-    assert converted.nr_events == 3000 + bench.NR_TASKS + 1
-    assert (len(converted.tasks), converted.nr_repairs, converted.nr_inferred) == (bench.NR_TASKS, 0, 0)
+    assert converted.n_events == 3000 + bench.NR_TASKS + 1
+    assert (len(converted.tasks), converted.n_repairs, converted.n_inferred) == (bench.NR_TASKS, 0, 0)
     assert consistency.check(Timeline(records), consistency.Expectations(horizon_ns=records.end_ns)) == "ok"
     assert int((records.events["kind"] == Kind.RUN).sum()) == 1000

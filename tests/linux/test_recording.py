@@ -85,7 +85,7 @@ def test_it_can_be_read_and_drawn_like_any_run(recorded):
     folder, run = recorded
     assert read_run_folder(folder)[0]["record_hash"] == run["record_hash"]
     names = {task["task"]: task["name"] for task in run["tasks"]}
-    drawn = draw_text(read_records(folder / "records.slr"), names=names, width=80, nr_tasks_max=9)
+    drawn = draw_text(read_records(folder / "records.slr"), names=names, width=80, n_tasks_max=9)
     assert run["tasks"][0]["name"] in drawn
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from conftest import missing
 
-CONTRACTS = ("policy", "host", "program", "record", "run directory")
+CONTRACTS = ("policy", "host", "program", "record", "run folder")
 
 
 def test_citation_has_the_version_of_the_package(root):

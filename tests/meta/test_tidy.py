@@ -171,6 +171,9 @@ VIOLATIONS = {
         "python/schedlab/units.py", PYTHON + "from .program.file import read\n",
         ":2: units imports program, a later stage",
     ),
+    "a count by C's name": (
+        "python/schedlab/program/work.py", PYTHON + "def f(nr_cpus):\n    pass\n", ":2: nr_cpus: a count is n_",
+    ),
     "a second reader of TOML": (
         "python/schedlab/program/work.py", PYTHON + "import tomllib\n", ":2: tomllib is for toml_file.py alone",
     ),

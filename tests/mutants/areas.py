@@ -71,11 +71,11 @@ class Area:
         The lot of a mutant depends on its own lines alone: a larger number adds to the
         sample, and an edit of the sources changes it only where they were edited.
         """
-        lots, nr_alike = [], Counter()
+        lots, n_alike = [], Counter()
         for mutant in self.every(root):
             lines = (mutant.file, *changed_lines(mutant, (root / mutant.file).read_text()))
-            lot = hashlib.sha256(repr((seed, *lines, nr_alike[lines])).encode()).digest()
-            nr_alike[lines] += 1
+            lot = hashlib.sha256(repr((seed, *lines, n_alike[lines])).encode()).digest()
+            n_alike[lines] += 1
             lots.append((lot, mutant))
         return [mutant for _, mutant in sorted(lots, key=lambda pair: pair[0])[:number]]
 

@@ -107,10 +107,10 @@ def _code(text: str) -> str:
 
 def page(
     results: list[Result],
-    nr_named: int,
+    n_named: int,
     *,
     totals: dict[str, int],
-    nr_remembered: int,
+    n_remembered: int,
     why: dict,
     made: str,
     command: str,
@@ -118,8 +118,8 @@ def page(
     """The text of docs/mutants.md; `totals` is how many mutants each area has in all."""
     areas = {result.area: [r for r in results if r.area == result.area] for result in results}
     parts = (
-        f"in parts: what {nr_remembered} of them came to is from runs before, since which their files have not changed.\n\n"
-        if nr_remembered
+        f"in parts: what {n_remembered} of them came to is from runs before, since which their files have not changed.\n\n"
+        if n_remembered
         else ""
     )
     lines = [
@@ -128,7 +128,7 @@ def page(
         "statement is changed. A test suite that passes with it has not looked there. Each mutant below was drawn at random\n"
         f"from all that the operators of `tests/mutants/` make of an area's sources. Made {made} by\n\n"
         f"    {command}\n\n{parts}"
-        f"All {nr_named} mutants of `tests/mutants/named.toml`, which once survived, are killed.\n\n"
+        f"All {n_named} mutants of `tests/mutants/named.toml`, which once survived, are killed.\n\n"
         "An equivalent mutant changes nothing that a caller, a user or a record can see; it counts neither as killed nor as\n"
         "survived.\n\n"
         f"Killed by digests alone are those that only `{GOLDEN_RUNS}` notices: it says that the\n"

@@ -153,7 +153,7 @@ def test_mutants_are_killed(root, tmp_path):
             generated,
             len(results) - len(generated),
             totals=totals,
-            nr_remembered=len(remembered),
+            n_remembered=len(remembered),
             why=why | explained(root, "survivor"),
             made=made,
             command=command,

@@ -301,7 +301,7 @@ def luminance(colour: str) -> float:
 
 
 def test_names_that_are_markup_do_nothing(visit, simulator, tmp_path):
-    runs = make_runs(tmp_path, nr_seeds=2)
+    runs = make_runs(tmp_path, n_seeds=2)
     rename_tasks(runs, {"hog": EVIL, "nap": "</script><img src=x onerror='window.pwned = 2'>"})
     write_report(runs, tmp_path / "page.html")
     page = visit(tmp_path / "page.html")
@@ -315,7 +315,7 @@ def test_names_that_are_markup_do_nothing(visit, simulator, tmp_path):
 
 def test_a_hundred_thousand_slices_cost_no_more_than_pixels(visit, tmp_path):
     """Counted and not timed: a frame's work is bound by what the screen can show."""
-    write_report(many_slices(tmp_path / "runs", nr_slices=100_000), tmp_path / "page.html")
+    write_report(many_slices(tmp_path / "runs", n_slices=100_000), tmp_path / "page.html")
     page = visit(tmp_path / "page.html")
     counted = """() => new Promise(done => {
       const viewer = schedlab.viewers[0], prototype = CanvasRenderingContext2D.prototype;
@@ -324,16 +324,16 @@ def test_a_hundred_thousand_slices_cost_no_more_than_pixels(visit, tmp_path):
       prototype.fillRect = function (...a) { calls++; return original.apply(this, a); };
       viewer.lanes[0].draw();
       prototype.fillRect = original;
-      done([calls, viewer.lanes[0].width, viewer.lanes[0].rows.length, viewer.lanes[0].run.meta.nr_slices]);
+      done([calls, viewer.lanes[0].width, viewer.lanes[0].rows.length, viewer.lanes[0].run.meta.n_slices]);
     })"""
     for kind in ("cpu", "task"):
         page.get_by_label("one row per").select_option(kind)
         settle(page)
         for _ in range(6):
-            calls, width, rows, nr_slices = page.evaluate(counted)
+            calls, width, rows, n_slices = page.evaluate(counted)
             assert calls <= 3 * width * rows + 100
             page.evaluate("schedlab.viewers[0].act('in')")
-    assert nr_slices > 100_000
+    assert n_slices > 100_000
     # Every CPU is always busy, so at full zoom out each row is full from end to end.
     page.get_by_label("one row per").select_option("cpu")
     page.evaluate("schedlab.viewers[0].act('whole')")
@@ -352,7 +352,7 @@ def test_a_hundred_thousand_slices_cost_no_more_than_pixels(visit, tmp_path):
 
 def test_a_crowded_pixel_is_as_high_as_its_time_was_busy(visit, tmp_path):
     """The load that is drawn, found without a search, is the one that a search finds."""
-    write_report(many_slices(tmp_path / "runs", nr_slices=20_000), tmp_path / "page.html")
+    write_report(many_slices(tmp_path / "runs", n_slices=20_000), tmp_path / "page.html")
     page = visit(tmp_path / "page.html")
     page.evaluate(
         """() => {
@@ -387,10 +387,10 @@ def test_ten_policies_by_twenty_seeds_are_small_and_open_quickly(visit, simulato
     policies = list_policies()[:10]
     assert len(policies) == 10
     out = tmp_path / "runs"
-    run_plan(make_plan(workloads=["mixed"], policies=policies, out=out, nr_seeds=20))
+    run_plan(make_plan(workloads=["mixed"], policies=policies, out=out, n_seeds=20))
     made = write_report(out, tmp_path / "page.html")
-    assert made.nr_runs == 200
-    assert made.nr_bytes < PAGE_BYTES_MAX
+    assert made.n_runs == 200
+    assert made.n_bytes < PAGE_BYTES_MAX
     opened = []
     for _ in range(3):
         page = visit(made.path, wait=False)
@@ -398,7 +398,7 @@ def test_ten_policies_by_twenty_seeds_are_small_and_open_quickly(visit, simulato
         browser.send("Performance.enable")
         figures = {each["name"]: each["value"] for each in browser.send("Performance.getMetrics")["metrics"]}
         opened.append(figures["ProcessTime"])
-    record_property("page_bytes", made.nr_bytes)
+    record_property("page_bytes", made.n_bytes)
     record_property("open_seconds", min(opened))
     # CPU time of the page's process, since others use the machine too; it takes 0.2 to 0.4 s.
     assert 0 < min(opened) < OPEN_SECONDS_MAX

@@ -54,7 +54,7 @@ class Handler(http.server.SimpleHTTPRequestHandler):
 @pytest.fixture(scope="module")
 def records(simulator, tmp_path_factory):
     """Two CPUs under round-robin: preemptions, sleeps, arrivals that wait."""
-    out = make_runs(tmp_path_factory.mktemp("perfetto"), policies=["rr"], nr_seeds=1)
+    out = make_runs(tmp_path_factory.mktemp("perfetto"), policies=["rr"], n_seeds=1)
     return read_records(next(out.rglob("records.slr")))
 
 

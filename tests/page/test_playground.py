@@ -86,7 +86,7 @@ def test_numbers_slices_and_hashes_are_those_of_the_command_line(visit, simulato
     page = visit()
     for cpus in (1, 3):
         out = tmp_path / f"{cpus}"
-        plan = make_plan([workload], POLICIES, out, nr_seeds=1, first_seed=2, cpus=cpus)
+        plan = make_plan([workload], POLICIES, out, n_seeds=1, first_seed=2, cpus=cpus)
         for run in run_plan(plan).runs:
             name = run["policy"]
             (found,) = choose(page, f"workload={workload}&cpus={cpus}&seed=2&a={name}&b=")
@@ -126,7 +126,7 @@ def test_a_slider_answers_at_once_and_the_command_is_the_same_run(visit, simulat
     command = page.locator("#commands dd code").nth(1).inner_text()
     assert " --set mlfq.quantum_ns=" in command
     setting = command.partition(" --set ")[2].split()[0]
-    (run,) = run_plan(make_plan(["mixed"], ["mlfq"], tmp_path, nr_seeds=1, settings=[setting])).runs
+    (run,) = run_plan(make_plan(["mixed"], ["mlfq"], tmp_path, n_seeds=1, settings=[setting])).runs
     assert found["hash"] == run["record_hash"]
     assert run["record_hash"] in page.locator("#commands").inner_text()
     assert page.locator("#numbers td[data-metric='switches']").nth(1).inner_text().strip("★\u00a0 ") == (
@@ -147,7 +147,7 @@ def test_an_exact_value_an_enum_a_truth_and_a_wrong_value(visit, simulator, tmp_
     command = page.locator("#commands dd code").nth(1).inner_text()
     settings = [part.split()[0] for part in command.split(" --set ")[1:]]
     assert settings == ["mlfq.boost_ns=100ms", "mlfq.allotment=cumulative", "mlfq.rotate=yes"]
-    (run,) = run_plan(make_plan(["mixed"], ["mlfq"], tmp_path, nr_seeds=1, settings=settings)).runs
+    (run,) = run_plan(make_plan(["mixed"], ["mlfq"], tmp_path, n_seeds=1, settings=settings)).runs
     assert page.evaluate(RESULTS)[1]["hash"] == run["record_hash"]
 
 
@@ -183,7 +183,7 @@ def test_a_run_can_be_stopped_and_the_next_one_is_whole(visit):
 
 def test_a_policy_that_fails_says_what_it_says_on_the_command_line(visit, folder, tmp_path):
     page = visit("workload=mixed&seed=1&a=crash&b=fifo")
-    plan = make_plan(["mixed"], [str(folder / "crash.bpf.c")], tmp_path, nr_seeds=1, host="wasm")
+    plan = make_plan(["mixed"], [str(folder / "crash.bpf.c")], tmp_path, n_seeds=1, host="wasm")
     (run,) = run_plan(plan).runs
     failed, good = page.evaluate(RESULTS)
     assert (failed["error"], failed["kind"]) == (run["error"], run["error_kind"])

@@ -105,7 +105,7 @@ def test_a_changed_policy_is_compiled_shared_and_run_on_the_command_line(
             page.locator("#commands dd").nth(1).get_by_role("link", name=f"download {name}").click()
         download.value.save_as(tmp_path / name)
     plan = make_plan(
-        [str(tmp_path / "mixed.toml")], [str(tmp_path / "mlfq.bpf.c")], tmp_path / "out", nr_seeds=1
+        [str(tmp_path / "mixed.toml")], [str(tmp_path / "mlfq.bpf.c")], tmp_path / "out", n_seeds=1
     )
     (run,) = run_plan(plan).runs
     assert run["record_hash"] == found["hash"], run["error"]

@@ -53,9 +53,9 @@ def run(line: str, simulator: Path) -> str:
         The line with the digest of what happened now.
     """
     name, cpus, *knobs = (word for word in line.split() if not word.startswith("sha256:"))
-    nr_cpus = int(cpus.removeprefix("cpus="))
+    n_cpus = int(cpus.removeprefix("cpus="))
     text = WORKLOAD.read_text()
-    if nr_cpus == 1:
+    if n_cpus == 1:
         text = re.sub(r"^affinity = .*$", "", text, flags=re.M)
     workload = parse_workload(text, name=WORKLOAD.name)
     built = build_policy(load_policy(name))
@@ -64,8 +64,8 @@ def run(line: str, simulator: Path) -> str:
         program.write_bytes(compile_workload(workload, seed=1).data)
         done = subprocess.run(
             [simulator, "--policy", built.shared_object, "--program", program, "--records", records,
-             "--cpus", str(nr_cpus), "--seed", "1", "--tick-ns", str(workload.tick_ns),
-             *OPTIONS.get(nr_cpus, ()), *(word for knob in knobs for word in ("--set", knob))],
+             "--cpus", str(n_cpus), "--seed", "1", "--tick-ns", str(workload.tick_ns),
+             *OPTIONS.get(n_cpus, ()), *(word for knob in knobs for word in ("--set", knob))],
             capture_output=True, text=True, check=True, timeout=60,
         )  # fmt: skip
         if json.loads(done.stdout)["status"] != "ok":

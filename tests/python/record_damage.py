@@ -22,9 +22,9 @@ class Run:
     """Records as a list of dicts, in file order, with what is needed to choose from them."""
 
     events: list[dict]
-    nr_cpus: int
+    n_cpus: int
     end_ns: int
-    nr_tasks: int
+    n_tasks: int
     tick_ns: int
 
     def rows(self, kind: Kind, *flags: Stop) -> list[int]:
@@ -216,7 +216,7 @@ def a_wake_up_by_another_task(run, rng):
     if row is None:
         return False
     old = run.events[row]["arg"]
-    run.events[row]["arg"] = choose(rng, [pid for pid in range(1, run.nr_tasks + 1) if pid != old])
+    run.events[row]["arg"] = choose(rng, [pid for pid in range(1, run.n_tasks + 1) if pid != old])
     return True
 
 
@@ -225,7 +225,7 @@ def a_timers_wake_up_told_as_a_tasks(run, rng):
     row = choose(rng, [r for r in run.rows(Kind.WAKE) if not run.events[r]["arg"]])
     if row is None:
         return False
-    run.events[row]["arg"] = int(rng.integers(1, run.nr_tasks + 1))
+    run.events[row]["arg"] = int(rng.integers(1, run.n_tasks + 1))
     return True
 
 
@@ -273,7 +273,7 @@ def a_child_of_another_parent(run, rng):
     if row is None:
         return False
     old = run.events[row]["arg"]
-    run.events[row]["arg"] = choose(rng, [p for p in range(1, run.nr_tasks + 1) if p != old])
+    run.events[row]["arg"] = choose(rng, [p for p in range(1, run.n_tasks + 1) if p != old])
     return True
 
 
@@ -283,7 +283,7 @@ def a_root_with_a_parent(run, rng):
     if row is None:
         return False
     run.events[row]["arg"] = choose(
-        rng, [p for p in range(1, run.nr_tasks + 1) if p != run.events[row]["task"]]
+        rng, [p for p in range(1, run.n_tasks + 1) if p != run.events[row]["task"]]
     )
     return True
 
@@ -291,7 +291,7 @@ def a_root_with_a_parent(run, rng):
 def idle_moment(run: Run, rng) -> tuple[int, int] | None:
     """A CPU and a time at which no task runs there."""
     for _ in range(50):
-        t_ns, cpu = int(rng.integers(1, run.end_ns)), int(rng.integers(run.nr_cpus))
+        t_ns, cpu = int(rng.integers(1, run.end_ns)), int(rng.integers(run.n_cpus))
         if not run.occupied(cpu, t_ns):
             return cpu, t_ns
     return None
@@ -308,7 +308,7 @@ def an_arrival_that_was_not_planned(run, rng):
     if not (moment := idle_moment(run, rng)):
         return False
     cpu, t_ns = moment
-    pid = run.nr_tasks + int(rng.integers(1, 5))
+    pid = run.n_tasks + int(rng.integers(1, 5))
     insert_at(
         run,
         t_ns,
@@ -337,7 +337,7 @@ def a_task_that_ends_as_it_arrives(run, rng):
 
 @damage
 def a_task_that_is_gone_altogether(run, rng):
-    pid = int(rng.integers(1, run.nr_tasks + 1))
+    pid = int(rng.integers(1, run.n_tasks + 1))
     left = [e for e in run.events if e["task"] != pid]
     if len(left) == len(run.events):
         return False
@@ -470,7 +470,7 @@ def a_run_on_another_cpu(run, rng):
     for row in rng.permutation(run.rows(Kind.RUN)):
         end = run.next_of(row, Kind.STOP)
         begin_ns, end_ns = run.events[row]["t_ns"], run.events[end]["t_ns"]
-        for cpu in range(run.nr_cpus):
+        for cpu in range(run.n_cpus):
             busy = any(
                 e["cpu"] == cpu and e["kind"] in (Kind.RUN, Kind.STOP) and begin_ns <= e["t_ns"] <= end_ns
                 for e in run.events
@@ -508,7 +508,7 @@ def a_migration_of_another_task(run, rng):
     row = choose(rng, run.rows(Kind.MIGRATE))
     if row is None:
         return False
-    run.events[row]["task"] = run.events[row]["task"] % run.nr_tasks + 1
+    run.events[row]["task"] = run.events[row]["task"] % run.n_tasks + 1
     return True
 
 
@@ -517,7 +517,7 @@ def a_migration_from_another_cpu(run, rng):
     row = choose(rng, run.rows(Kind.MIGRATE))
     if row is None:
         return False
-    run.events[row]["arg"] = (run.events[row]["arg"] + 1) % run.nr_cpus
+    run.events[row]["arg"] = (run.events[row]["arg"] + 1) % run.n_cpus
     return True
 
 
@@ -526,18 +526,18 @@ def a_migration_to_another_cpu(run, rng):
     row = choose(rng, run.rows(Kind.MIGRATE))
     if row is None:
         return False
-    run.events[row]["cpu"] = (run.events[row]["cpu"] + 1) % run.nr_cpus
+    run.events[row]["cpu"] = (run.events[row]["cpu"] + 1) % run.n_cpus
     return True
 
 
 @damage
 def a_migration_invented(run, rng):
     row = choose(rng, [r for r in run.rows(Kind.RUN) if run.last_of(r, Kind.RUN) is not None])
-    if row is None or run.nr_cpus == 1:
+    if row is None or run.n_cpus == 1:
         return False
     e = run.events[row]
     run.events.insert(
-        row, event(e["t_ns"], e["task"], e["cpu"], Kind.MIGRATE, 0, (e["cpu"] + 1) % run.nr_cpus)
+        row, event(e["t_ns"], e["task"], e["cpu"], Kind.MIGRATE, 0, (e["cpu"] + 1) % run.n_cpus)
     )
     return True
 
@@ -572,7 +572,7 @@ def of_another_task(kind: Kind):
         row = choose(rng, run.rows(kind))
         if row is None:
             return False
-        run.events[row]["task"] = run.events[row]["task"] % run.nr_tasks + 1
+        run.events[row]["task"] = run.events[row]["task"] % run.n_tasks + 1
         return True
 
     return confuse
@@ -630,9 +630,9 @@ def the_queue_that_a_run_came_from(run, rng):
 @damage
 def the_cpu_chosen_at_a_wake_up(run, rng):
     row = choose(rng, run.rows(Kind.WAKE))
-    if row is None or run.nr_cpus == 1:
+    if row is None or run.n_cpus == 1:
         return False
-    run.events[row]["cpu"] = (run.events[row]["cpu"] + 1) % run.nr_cpus
+    run.events[row]["cpu"] = (run.events[row]["cpu"] + 1) % run.n_cpus
     return True
 
 

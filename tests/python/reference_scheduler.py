@@ -15,14 +15,14 @@ from itertools import count
 from schedlab.records.file import Kind, Stop
 
 
-def schedule(tasks, *, nr_cpus=1, slice_ns=None, horizon_ns=None):
+def schedule(tasks, *, n_cpus=1, slice_ns=None, horizon_ns=None):
     """Run tasks in the order of one queue, each for a slice, or until it blocks.
 
     Parameters
     ----------
     tasks : list of (arrival_ns, phases)
         A phase is ("run", ns) or ("sleep", ns); pids count from 1.
-    nr_cpus : int
+    n_cpus : int
         CPUs, which all take from the one queue.
     slice_ns : int, optional
         Length of a turn; None: until the task blocks.
@@ -34,17 +34,17 @@ def schedule(tasks, *, nr_cpus=1, slice_ns=None, horizon_ns=None):
     tuple
         Events as (t_ns, task, cpu, kind, flags, arg), and the end of the run.
     """
-    return _Schedule(tasks, nr_cpus, slice_ns, horizon_ns).run()
+    return _Schedule(tasks, n_cpus, slice_ns, horizon_ns).run()
 
 
 class _Schedule:
     ARRIVES, WAKES, TURN_ENDS = range(3)
 
-    def __init__(self, tasks, nr_cpus, slice_ns, horizon_ns):
+    def __init__(self, tasks, n_cpus, slice_ns, horizon_ns):
         self.phases = {pid: deque(phases) for pid, (_, phases) in enumerate(tasks, 1)}
         self.slice_ns, self.horizon_ns = slice_ns, horizon_ns
         self.events, self.queue = [], deque()
-        self.running = [None] * nr_cpus  # (pid, since, whether the phase ends with the turn)
+        self.running = [None] * n_cpus  # (pid, since, whether the phase ends with the turn)
         self.last_cpu = {}
         self.number = count()
         self.agenda = [

@@ -40,7 +40,7 @@ int <script> oops;
 """
 
 
-def make_runs(folder: Path, *, policies=("rr", "cfs"), nr_seeds=6, is_broken=False) -> Path:
+def make_runs(folder: Path, *, policies=("rr", "cfs"), n_seeds=6, is_broken=False) -> Path:
     """Run a small workload; the folder that `schedlab run --out` leaves."""
     folder.mkdir(parents=True, exist_ok=True)
     workload = folder / "naps.toml"
@@ -51,7 +51,7 @@ def make_runs(folder: Path, *, policies=("rr", "cfs"), nr_seeds=6, is_broken=Fal
         broken.write_text(BROKEN)
         chosen.append(str(broken))
     out = folder / "runs"
-    run_plan(make_plan(workloads=[str(workload)], policies=chosen, out=out, nr_seeds=nr_seeds))
+    run_plan(make_plan(workloads=[str(workload)], policies=chosen, out=out, n_seeds=n_seeds))
     return out
 
 
@@ -62,19 +62,19 @@ def rename_tasks(out: Path, names: dict[str, str]) -> None:
         table.with_columns(pl.col("name").cast(pl.String).replace(names)).write_parquet(path)
 
 
-def many_slices(folder: Path, *, nr_slices: int, nr_cpus: int = 4, nr_tasks: int = 40) -> Path:
+def many_slices(folder: Path, *, n_slices: int, n_cpus: int = 4, n_tasks: int = 40) -> Path:
     """A folder with one run in which tasks take turns, written by hand.
 
     Slices last 1 to 5 us; every CPU has its own tasks, and is never idle.
     """
     home = folder / "turns" / "hand" / "seed-1"
     home.mkdir(parents=True)
-    per_cpu = nr_slices // nr_cpus
+    per_cpu = n_slices // n_cpus
     rng = np.random.default_rng(1)
-    events = [(0, pid, (pid - 1) % nr_cpus, Kind.ARRIVE, 0, 0) for pid in range(1, nr_tasks + 1)]
+    events = [(0, pid, (pid - 1) % n_cpus, Kind.ARRIVE, 0, 0) for pid in range(1, n_tasks + 1)]
     parts = [np.array(events, RECORD_DTYPE)]
-    for cpu in range(nr_cpus):
-        own = np.arange(cpu + 1, nr_tasks + 1, nr_cpus)
+    for cpu in range(n_cpus):
+        own = np.arange(cpu + 1, n_tasks + 1, n_cpus)
         length = rng.integers(1000, 5000, per_cpu)
         part = np.zeros(2 * per_cpu, RECORD_DTYPE)
         end = np.cumsum(length)
@@ -87,12 +87,12 @@ def many_slices(folder: Path, *, nr_slices: int, nr_cpus: int = 4, nr_tasks: int
         parts.append(part)
     everything = np.concatenate(parts)
     everything = everything[np.argsort(everything["t_ns"], kind="stable")]
-    write_records(home / "records.slr", everything, nr_cpus=nr_cpus)
+    write_records(home / "records.slr", everything, n_cpus=n_cpus)
     metrics = compute_metrics(Timeline(read_records(home / "records.slr")))
-    names = [f"turn{pid}" for pid in range(1, nr_tasks + 1)]
-    tasks_table(metrics, names=names, classes=[0] * nr_tasks).write_parquet(home / "tasks.parquet")
+    names = [f"turn{pid}" for pid in range(1, n_tasks + 1)]
+    tasks_table(metrics, names=names, classes=[0] * n_tasks).write_parquet(home / "tasks.parquet")
     run = {
-        "workload": "turns", "policy": "hand", "host": "sim", "cpus": nr_cpus, "seed": 1,
+        "workload": "turns", "policy": "hand", "host": "sim", "cpus": n_cpus, "seed": 1,
         "status": "ok", "error": None, "program_hash": "0" * 64, "record_hash": "1" * 64,
         "consistency": "ok", "physics": "ok", "metrics": metrics.run, "directory": "elsewhere",
     }  # fmt: skip

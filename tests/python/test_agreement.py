@@ -172,10 +172,10 @@ def test_a_disturbed_run_and_a_void_one_are_skipped_visibly_and_done_again(linux
 
 def test_a_machine_that_is_never_quiet_gives_no_numbers(linux, simulated):
     disturbed = stolen(simulated("mix", "rr"), 100_000_000)
-    pair, nr_skipped = linux.compare("mix", "SCHED_RR:10", [1, 2], 2, play=lambda *_, **__: (disturbed, None))
-    assert nr_skipped == linux.TRIES
+    pair, n_skipped = linux.compare("mix", "SCHED_RR:10", [1, 2], 2, play=lambda *_, **__: (disturbed, None))
+    assert n_skipped == linux.TRIES
     assert "none undisturbed: disturbed: others had" in pair.error
-    assert "| | | | seed 1: " in linux.line(pair, nr_skipped)
+    assert "| | | | seed 1: " in linux.line(pair, n_skipped)
 
 
 def test_linux_is_held_to_the_same_bounds(linux, simulated):
@@ -184,7 +184,7 @@ def test_linux_is_held_to_the_same_bounds(linux, simulated):
     def play(_, __, policy, *___, **____):
         return (fifo if policy == "rt_rr" else rr), None
 
-    pair, nr_skipped = linux.compare("mix", "SCHED_RR:10", [1], 2, play=play)
-    assert (pair.error, nr_skipped) == (None, 0)
+    pair, n_skipped = linux.compare("mix", "SCHED_RR:10", [1], 2, play=play)
+    assert (pair.error, n_skipped) == (None, 0)
     assert pair.share_points > SHARE_POINTS
     assert linux.line(pair, 0).endswith(f"| {', '.join(pair.beyond)} |")

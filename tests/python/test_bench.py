@@ -89,7 +89,7 @@ def test_a_machine_may_have_as_many_cpus_as_the_simulator():
 
 
 def test_every_round_runs_every_class_once_in_a_drawn_order():
-    plan = BenchPlan(("true",), (OTHER, BATCH, parse_class("SCHED_IDLE")), nr_rounds=40, nr_warmups=2)
+    plan = BenchPlan(("true",), (OTHER, BATCH, parse_class("SCHED_IDLE")), n_rounds=40, n_warmups=2)
     order = bench._order(plan)
     assert [index for index, _ in order] == [i for i in range(-2, 40) for _ in range(3)]
     rounds = [tuple(each.name for _, each in order[i : i + 3]) for i in range(0, len(order), 3)]
@@ -104,7 +104,7 @@ def burn(ms: int) -> tuple[str, ...]:
 
 
 def test_samples_are_those_of_the_commands(build):
-    plan = BenchPlan(burn(20), (OTHER, BATCH), nr_rounds=3, nr_warmups=1)
+    plan = BenchPlan(burn(20), (OTHER, BATCH), n_rounds=3, n_warmups=1)
     taken = []
     result = measure(plan, on_sample=lambda sample, total: taken.append((sample["policy"], total)))
     assert len(result.samples) == len(taken) == 6
@@ -129,7 +129,7 @@ def test_samples_are_those_of_the_commands(build):
 def made(values: dict[str, list[float]], figure="wall_ns") -> bench.BenchResult:
     """A result with known samples of one figure; the others are constant."""
     classes = parse_policies(list(values))
-    plan = BenchPlan(("work",), classes, nr_rounds=len(next(iter(values.values()))))
+    plan = BenchPlan(("work",), classes, n_rounds=len(next(iter(values.values()))))
     result = bench.BenchResult(plan, {"cpu": "a CPU", "cpus": 2, "kernel": "6.12"})
     for policy, numbers in values.items():
         for i, number in enumerate(numbers):
@@ -253,23 +253,21 @@ def test_a_benchmarks_own_figure_is_compared_like_ours(build, tmp_path):
     fake.write_text("#!/bin/sh\necho Time: 0.25\n")
     fake.chmod(0o755)
     result = measure(
-        BenchPlan((str(fake),), (OTHER, BATCH), nr_rounds=2, nr_warmups=0), folder=tmp_path / "out"
+        BenchPlan((str(fake),), (OTHER, BATCH), n_rounds=2, n_warmups=0), folder=tmp_path / "out"
     )
     assert [sample["hackbench_ns"] for sample in result.samples] == [250e6] * 4
     assert result.summaries["SCHED_BATCH"]["hackbench_ns"]["mean"] == 250e6
     assert result.comparisons[0]["figures"]["hackbench_ns"]["verdict"] == "no difference"
     assert "hackbench_ns, as the command says:" in plain_text(result)
     # Those that were kept have it, too.
-    again = measure(
-        BenchPlan((str(fake),), (OTHER, BATCH), nr_rounds=2, nr_warmups=0), folder=tmp_path / "out"
-    )
+    again = measure(BenchPlan((str(fake),), (OTHER, BATCH), n_rounds=2, n_warmups=0), folder=tmp_path / "out")
     assert again.figures == result.figures
 
 
 def test_further_runs_are_recorded_where_that_is_allowed(build, tmp_path):
     log = tmp_path / "log"
     plan = BenchPlan(
-        ("sh", "-c", f"echo x >> {log}; sleep 0.01"), (OTHER, BATCH), nr_rounds=2, nr_warmups=0, nr_recorded=1
+        ("sh", "-c", f"echo x >> {log}; sleep 0.01"), (OTHER, BATCH), n_rounds=2, n_warmups=0, n_recorded=1
     )
     result = measure(plan)
     text = plain_text(result)
@@ -288,18 +286,18 @@ def test_further_runs_are_recorded_where_that_is_allowed(build, tmp_path):
 
 
 def test_failed_runs_are_told_and_end_with_1(build):
-    plan = BenchPlan(("sh", "-c", "exit 3"), (OTHER,), nr_rounds=2, nr_warmups=0)
+    plan = BenchPlan(("sh", "-c", "exit 3"), (OTHER,), n_rounds=2, n_warmups=0)
     result = measure(plan)
     assert [each["exit_code"] for each in result.failures] == [3, 3]
     assert any("exit code 3" in each["text"] for each in result.warnings)
-    slow = measure(BenchPlan(("sleep", "9"), (OTHER,), nr_rounds=1, nr_warmups=0, timeout_ns=50_000_000))
+    slow = measure(BenchPlan(("sleep", "9"), (OTHER,), n_rounds=1, n_warmups=0, timeout_ns=50_000_000))
     assert slow.failures[0]["has_timed_out"]
 
 
 def test_what_a_command_writes_to_stderr_is_kept_whole_and_shown_where_it_failed(build, tmp_path):
     script = "seq 5000 >&2; echo no such table >&2; [ $(ls DIR/stderr | grep -c -e ^round) -gt 1 ] && exit 3; exit 0"
     plan = BenchPlan(
-        ("sh", "-c", script.replace("DIR", str(tmp_path / "out"))), (OTHER,), nr_rounds=2, nr_warmups=1
+        ("sh", "-c", script.replace("DIR", str(tmp_path / "out"))), (OTHER,), n_rounds=2, n_warmups=1
     )
     result = measure(plan, folder=tmp_path / "out")
     assert [sample["stderr"] for sample in result.samples] == [
@@ -313,7 +311,7 @@ def test_what_a_command_writes_to_stderr_is_kept_whole_and_shown_where_it_failed
         assert lines == [*map(str, range(1, 5001)), "no such table"]
     assert "\n  | 5000\n  | no such table" in plain_text(result)
     quiet = measure(
-        BenchPlan(("sh", "-c", "exit 3"), (OTHER,), nr_rounds=1, nr_warmups=0), folder=tmp_path / "quiet"
+        BenchPlan(("sh", "-c", "exit 3"), (OTHER,), n_rounds=1, n_warmups=0), folder=tmp_path / "quiet"
     )
     assert quiet.samples[0]["stderr"] == []
     assert not (tmp_path / "quiet" / "stderr").exists()
@@ -332,7 +330,7 @@ def test_what_others_had_of_the_cpus_is_told_for_all_runs(build, monkeypatch):
         return lambda: dict.fromkeys((plan_cpus[0], 4000), next(readings))
 
     argv, plan_cpus = ("sleep", "0.01"), tuple(sorted(os.sched_getaffinity(0)))[:1]
-    plan = BenchPlan(argv, (OTHER, BATCH), nr_rounds=2, nr_warmups=0, cpus=plan_cpus)
+    plan = BenchPlan(argv, (OTHER, BATCH), n_rounds=2, n_warmups=0, cpus=plan_cpus)
     monkeypatch.setattr(bench, "busy_by_cpu", count(60_000_000_000))
     monkeypatch.setattr(bench, "steal_since", lambda before: {plan_cpus[0]: 1_000_000, 4000: 7})
     result = measure(plan)
@@ -370,8 +368,8 @@ def test_background_commands_are_shown_and_missed_when_they_end(build):
     plan = BenchPlan(
         argv,
         (OTHER,),
-        nr_rounds=2,
-        nr_warmups=0,
+        n_rounds=2,
+        n_warmups=0,
         background=(("sleep", "17"), ("sh", "-c", "exit 3")),
         cpus=cpus,
     )
@@ -389,7 +387,7 @@ def test_background_commands_are_shown_and_missed_when_they_end(build):
 
 def test_an_interrupted_measurement_goes_on(build, tmp_path):
     log = tmp_path / "log"
-    plan = BenchPlan(("sh", "-c", f"echo x >> {log}"), (OTHER, BATCH), nr_rounds=4, nr_warmups=0)
+    plan = BenchPlan(("sh", "-c", f"echo x >> {log}"), (OTHER, BATCH), n_rounds=4, n_warmups=0)
 
     class StopError(Exception):
         pass
@@ -428,7 +426,7 @@ def test_a_full_disk_loses_no_sample(build, tmp_path):
         samples.rename(tmp_path / "kept")
         samples.symlink_to("/dev/full")
 
-    plan = BenchPlan(("true",), (OTHER,), nr_rounds=2, nr_warmups=0)
+    plan = BenchPlan(("true",), (OTHER,), n_rounds=2, n_warmups=0)
     with pytest.raises(SchedlabError, match="No space left"):
         measure(plan, folder=folder, on_sample=fill_the_disk)
     samples.unlink()

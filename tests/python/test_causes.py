@@ -60,7 +60,7 @@ class Story:
         self.stop(Stop.BLOCKED)
 
     def records(self, tmp_path):
-        write_records(tmp_path / "s.slr", self.rows, nr_cpus=1, tick_ns=4 * MS)
+        write_records(tmp_path / "s.slr", self.rows, n_cpus=1, tick_ns=4 * MS)
         return read_records(tmp_path / "s.slr")
 
 

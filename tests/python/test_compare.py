@@ -134,7 +134,7 @@ def test_the_better_side_follows_the_metrics_direction(name, winner):
     assert entry["ratio_low"] < entry["ratio"] < entry["ratio_high"]
     assert (entry["cliffs_delta"], entry["vargha_delaney"]) == (1, 1)
     assert (entry["n"], entry["method"], entry["test"]) == (12, "bca", "student")
-    assert comparison["bootstrap"] == {"seed": 1, "nr_resamples": 9999}
+    assert comparison["bootstrap"] == {"seed": 1, "n_resamples": 9999}
     assert verdict_sentence(comparison, name).endswith(f"{winner} is better.")
 
 
@@ -147,9 +147,7 @@ def test_compare_runs_holm_counts_the_headlines_of_a_workload():
     ]
     comparisons = compare_runs(runs)
     assert [(c["policy_a"], c["policy_b"]) for c in comparisons] == [("a", p) for p in "bcd"] * 2
-    assert {(c["nr_tests"], c["nr_explored"]) for c in comparisons} == {
-        (3 * len(HEADLINES), 3 * len(COMPARED))
-    }
+    assert {(c["n_tests"], c["n_explored"]) for c in comparisons} == {(3 * len(HEADLINES), 3 * len(COMPARED))}
     rows = [(name, m) for c in comparisons[:3] for name, m in c["metrics"].items()]
     adjusted = [m["p_adjusted"] for name, m in rows if name in HEADLINES]
     assert adjusted == holm([m["p_value"] for name, m in rows if name in HEADLINES])
@@ -210,7 +208,7 @@ def test_only_equal_values_are_called_no_difference():
     assert (entry["verdict"], entry["better"], entry["p_value"]) == ("no difference", None, None)
     sentence = verdict_sentence(comparison, "turnaround_ns_mean")
     assert sentence.startswith("No difference in mean turnaround: ")
-    assert comparison["nr_tests"] == 0
+    assert comparison["n_tests"] == 0
 
 
 def test_no_difference_says_how_large_a_one_may_be_missed():

@@ -29,7 +29,7 @@ def events(ran_ms):
 
 @pytest.mark.parametrize(("ran_ms", "is_possible"), TOLD_MS)
 def test_the_tasks_have_what_the_kernel_counted(ran_ms, is_possible):
-    said = check_clock(timeline_of(events(ran_ms), nr_cpus=1), CLOCK)
+    said = check_clock(timeline_of(events(ran_ms), n_cpus=1), CLOCK)
     assert (said == "ok") is is_possible
     if not is_possible:
         assert (
@@ -40,7 +40,7 @@ def test_the_tasks_have_what_the_kernel_counted(ran_ms, is_possible):
 def judged(tmp_path, ran_ms, clock):
     """Verdict on such a run."""
     text = '[workload]\ntitle = "a"\nquestion = "b"\njitter = "0ms"\n[[task]]\nname = "x"\nphases = [{work = {kernel = "pi", count = 9}}]\n'
-    write_records(tmp_path / "r", events(ran_ms), nr_cpus=1)
+    write_records(tmp_path / "r", events(ran_ms), n_cpus=1)
     judge = Judge(
         latency_ns=0, work_conserving=False, tables_folder=None, has_exact_work=False, calibration=None
     )
@@ -64,15 +64,15 @@ def test_a_run_in_which_others_had_most_of_the_time_is_void(tmp_path):
     )
 
 
-@pytest.mark.parametrize(("replayed_ns", "nr_short"), [(94, 0), (93, 1)])
-def test_a_shortfall_of_a_twentieth_and_a_nanosecond_is_none(replayed_ns, nr_short):
+@pytest.mark.parametrize(("replayed_ns", "n_short"), [(94, 0), (93, 1)])
+def test_a_shortfall_of_a_twentieth_and_a_nanosecond_is_none(replayed_ns, n_short):
     part = replayed_part(timeline_of(events(replayed_ns / MS)), np.array([100]), np.array(["a"]))
-    assert part["tasks_short"] == nr_short
+    assert part["tasks_short"] == n_short
 
 
 def test_a_replay_counts_recorded_time_only():
     part = replayed_part(
-        timeline_of(events(7), nr_cpus=1), np.array([7 * MS + 1, 3 * MS, 1]), np.array(["a", "b", "c"])
+        timeline_of(events(7), n_cpus=1), np.array([7 * MS + 1, 3 * MS, 1]), np.array(["a", "b", "c"])
     )
     assert part == {"recorded_ns": 10 * MS + 1, "replayed_ns": 7 * MS, "tasks": 2, "tasks_started": 1, "tasks_short": 1,
                     "short": ["b"]}  # fmt: skip

@@ -43,8 +43,8 @@ EXPECTED = Expectations(
 )
 
 
-def verdict(events, expected=EXPECTED, *, nr_cpus=2, end_ns=50):
-    return check(timeline_of(events, nr_cpus=nr_cpus, end_ns=end_ns), expected)
+def verdict(events, expected=EXPECTED, *, n_cpus=2, end_ns=50):
+    return check(timeline_of(events, n_cpus=n_cpus, end_ns=end_ns), expected)
 
 
 def changed(row, **fields):
@@ -104,7 +104,7 @@ def test_corruption_is_caught(events, message):
 def test_lawful_is_ok():
     assert verdict(LAWFUL) == "ok"
     assert check(timeline_of([], end_ns=3)) == "ok"
-    assert check(timeline_of(LAWFUL, nr_cpus=2)) == "ok"
+    assert check(timeline_of(LAWFUL, n_cpus=2)) == "ok"
 
 
 def replaced(**fields):
@@ -206,8 +206,8 @@ LAZY = [
 ]
 
 
-def lazy(nr_cpus=2, **fields):
-    return verdict(LAZY, Expectations(work_conserving=True, **fields), nr_cpus=nr_cpus, end_ns=20)
+def lazy(n_cpus=2, **fields):
+    return verdict(LAZY, Expectations(work_conserving=True, **fields), n_cpus=n_cpus, end_ns=20)
 
 
 def test_an_idle_cpu_beside_a_waiting_task_is_caught():
@@ -216,13 +216,13 @@ def test_an_idle_cpu_beside_a_waiting_task_is_caught():
         "policy declares itself work-conserving"
     )
     assert verdict(LAZY, Expectations(), end_ns=20) == "ok"
-    assert lazy(nr_cpus=1) == "ok"
+    assert lazy(n_cpus=1) == "ok"
 
 
 def test_affinity_caps_and_latency_excuse_it():
     assert lazy(affinity=[None, (0,)]) == "ok"
     assert "task 2 waited" in lazy(affinity=[(0,), None])
-    assert "CPU 2" in lazy(nr_cpus=3, affinity=[None, (0, 2)])
+    assert "CPU 2" in lazy(n_cpus=3, affinity=[None, (0, 2)])
     assert lazy(is_capped=[False, True]) == "ok"
     assert "task 2 waited" in lazy(is_capped=[True, False])
     assert lazy(latency_ns=10) == "ok"
@@ -265,8 +265,8 @@ def task_sets():
     return st.lists(task, min_size=1, max_size=6)
 
 
-def made(tasks, nr_cpus, slice_ns):
-    events, end_ns = schedule(tasks, nr_cpus=nr_cpus, slice_ns=slice_ns)
+def made(tasks, n_cpus, slice_ns):
+    events, end_ns = schedule(tasks, n_cpus=n_cpus, slice_ns=slice_ns)
     expected = Expectations(
         work_ns=work_of(tasks), arrival_ns=[arrival for arrival, _ in tasks], work_conserving=True
     )
@@ -274,34 +274,34 @@ def made(tasks, nr_cpus, slice_ns):
 
 
 @settings(max_examples=80, deadline=None)
-@given(tasks=task_sets(), nr_cpus=st.integers(1, 3), slice_ns=st.integers(1, 40))
-def test_an_honest_scheduler_is_never_accused(tasks, nr_cpus, slice_ns):
-    events, end_ns, expected = made(tasks, nr_cpus, slice_ns)
-    assert check(timeline_of(events, nr_cpus=nr_cpus, end_ns=end_ns), expected) == "ok"
+@given(tasks=task_sets(), n_cpus=st.integers(1, 3), slice_ns=st.integers(1, 40))
+def test_an_honest_scheduler_is_never_accused(tasks, n_cpus, slice_ns):
+    events, end_ns, expected = made(tasks, n_cpus, slice_ns)
+    assert check(timeline_of(events, n_cpus=n_cpus, end_ns=end_ns), expected) == "ok"
 
 
 @settings(max_examples=150, deadline=None)
-@given(data=st.data(), tasks=task_sets(), nr_cpus=st.integers(1, 3), slice_ns=st.integers(1, 40))
-def test_any_dropped_or_doubled_event_is_caught(data, tasks, nr_cpus, slice_ns):
-    events, end_ns, expected = made(tasks, nr_cpus, slice_ns)
+@given(data=st.data(), tasks=task_sets(), n_cpus=st.integers(1, 3), slice_ns=st.integers(1, 40))
+def test_any_dropped_or_doubled_event_is_caught(data, tasks, n_cpus, slice_ns):
+    events, end_ns, expected = made(tasks, n_cpus, slice_ns)
     row = data.draw(st.integers(0, len(events) - 1), label="row")
     assume(events[row][3] != Kind.MIGRATE)  # counts, but decides nothing
     copies = data.draw(st.sampled_from([0, 2]), label="copies")
     broken = events[:row] + [events[row]] * copies + events[row + 1 :]
-    assert check(timeline_of(broken, nr_cpus=nr_cpus, end_ns=end_ns), expected) != "ok"
+    assert check(timeline_of(broken, n_cpus=n_cpus, end_ns=end_ns), expected) != "ok"
 
 
 @settings(max_examples=150, deadline=None)
-@given(data=st.data(), tasks=task_sets(), nr_cpus=st.integers(1, 3), slice_ns=st.integers(1, 40))
-def test_any_changed_amount_of_cpu_time_is_caught(data, tasks, nr_cpus, slice_ns):
-    events, end_ns, expected = made(tasks, nr_cpus, slice_ns)
+@given(data=st.data(), tasks=task_sets(), n_cpus=st.integers(1, 3), slice_ns=st.integers(1, 40))
+def test_any_changed_amount_of_cpu_time_is_caught(data, tasks, n_cpus, slice_ns):
+    events, end_ns, expected = made(tasks, n_cpus, slice_ns)
     stops = [row for row, event in enumerate(events) if event[3] == Kind.STOP]
     row = data.draw(st.sampled_from(stops), label="row")
     by = data.draw(st.integers(-30, 30).filter(bool), label="by")
     event = events[row]
     assume(event[5] + by >= 0)
     broken = [*events[:row], (*event[:5], event[5] + by), *events[row + 1 :]]
-    assert "claims" in check(timeline_of(broken, nr_cpus=nr_cpus, end_ns=end_ns), expected)
+    assert "claims" in check(timeline_of(broken, n_cpus=n_cpus, end_ns=end_ns), expected)
 
 
 @settings(max_examples=100, deadline=None)
@@ -312,4 +312,4 @@ def test_any_event_on_another_cpu_is_caught(data, tasks, slice_ns):
     row = data.draw(st.sampled_from(rows), label="row")
     event = events[row]
     broken = [*events[:row], (*event[:2], 1 - event[2], *event[3:]), *events[row + 1 :]]
-    assert check(timeline_of(broken, nr_cpus=2, end_ns=end_ns), expected) != "ok"
+    assert check(timeline_of(broken, n_cpus=2, end_ns=end_ns), expected) != "ok"

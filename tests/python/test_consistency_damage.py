@@ -135,7 +135,7 @@ def runs(build, tmp_path_factory):
             policy=build_policy(policy),
             program=folder / "program",
             records=folder / f"{seed}.slr",
-            nr_cpus=cpus,
+            n_cpus=cpus,
             seed=seed,
             tick_ns=workload.tick_ns,
             options=work + options,
@@ -164,7 +164,7 @@ def tries(request) -> int:
 
 def verdict(records: Records, events: np.ndarray, expected) -> str:
     damaged = Records(
-        events=events, nr_cpus=records.nr_cpus, tick_ns=records.tick_ns, end_ns=records.end_ns, nr_lost=0
+        events=events, n_cpus=records.n_cpus, tick_ns=records.tick_ns, end_ns=records.end_ns, n_lost=0
     )
     return consistency.check(Timeline(damaged), expected)
 
@@ -179,11 +179,11 @@ def seen_of(kind: str, runs, tries: int) -> tuple[int, int, list]:
     seen, done, missed = 0, 0, []
     for attempt in range(10 * tries):
         which = attempt % len(runs)
-        records, expected, nr_tasks = runs[which]
+        records, expected, n_tasks = runs[which]
         if kind in WITHOUT_COSTS and MACHINES[which][2]:
             continue
         events = [dict(zip(RECORD_DTYPE.names, e, strict=True)) for e in records.events.tolist()]
-        run = Run(events, records.nr_cpus, records.end_ns, nr_tasks, records.tick_ns)
+        run = Run(events, records.n_cpus, records.end_ns, n_tasks, records.tick_ns)
         before = [dict(e) for e in events]
         if not KINDS[kind](run, rng) or run.events == before:
             continue

@@ -18,7 +18,7 @@ def families(base, others, *, n_headline):
     rows = []
     for other in others:
         # The test decides; the interval is looked at after it, and can only take a verdict away.
-        paired = compare_paired(base, other, nr_resamples=199)
+        paired = compare_paired(base, other, n_resamples=199)
         apart = are_apart(base, other)
         rows.append([
             entry(each, family=HEADLINE if i < n_headline else EXPLORATORY, direction="lower", is_apart=bool(apart[i]))
@@ -80,10 +80,10 @@ def test_decide_finds_a_difference_of_5_percent():
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(("spread", "least"), [(0.02, 0.97), (0.03, 0.9), (0.05, 0.4)])
-def test_decide_power_for_5_percent_is_what_is_documented(spread, least):
+@pytest.mark.parametrize(("spread", "minimum"), [(0.02, 0.97), (0.03, 0.9), (0.05, 0.4)])
+def test_decide_power_for_5_percent_is_what_is_documented(spread, minimum):
     found = {n: power(n, spread, 100, seed=n) for n in (10, 20, 50)}
-    assert found[20] >= least and found[10] <= found[50]
+    assert found[20] >= minimum and found[10] <= found[50]
 
 
 def test_are_apart_chance_seldom_looks_so():
@@ -99,7 +99,7 @@ def test_decide_direction_none_differs_without_a_winner():
     a = np.array([[10.0, 11.0, 12.0, 10.5, 11.5, 10.2]])
     (each,) = compare_paired(a, a + 5 + a / 100)
     m = entry(each, family=HEADLINE, direction="none")
-    assert decide([m], confidence=0.95) == {"nr_tests": 1, "nr_explored": 1}
+    assert decide([m], confidence=0.95) == {"n_tests": 1, "n_explored": 1}
     assert (m["verdict"], m["better"]) == ("differs", None)
 
 

@@ -25,9 +25,9 @@ EVENTS = [
 
 
 def test_only_what_a_task_waited_for_is_lost():
-    found = disturbance(timeline_of(EVENTS, nr_cpus=2))
+    found = disturbance(timeline_of(EVENTS, n_cpus=2))
     assert found == {"others_ns": 45 * MS, "lost_ns": 25 * MS, "steal_ns": 0, "share": 0.5}
-    found = disturbance(timeline_of(EVENTS, nr_cpus=2), steal_ns={0: 5 * MS, 1: 70 * MS})
+    found = disturbance(timeline_of(EVENTS, n_cpus=2), steal_ns={0: 5 * MS, 1: 70 * MS})
     assert (found["steal_ns"], found["share"]) == (5 * MS, 0.6)
 
 
@@ -40,18 +40,18 @@ def test_as_many_cpus_are_lost_as_tasks_wait():
         (11 * MS, 1, 0, Kind.RUN, 0, 0), (11 * MS, 2, 1, Kind.RUN, 0, 0), (12 * MS, 1, 0, Kind.STOP, Stop.EXITED, 1 * MS),
         (12 * MS, 2, 1, Kind.STOP, Stop.EXITED, 1 * MS),
     ]  # fmt: skip
-    found = disturbance(timeline_of(events, nr_cpus=2))
+    found = disturbance(timeline_of(events, n_cpus=2))
     assert (found["others_ns"], found["lost_ns"]) == (20 * MS, 14 * MS)
 
 
 def test_nothing_is_said_where_others_had_nothing():
     alone = [event for event in EVENTS if event[3] != Kind.OVERHEAD]
-    found = disturbance(timeline_of(alone, nr_cpus=2))
+    found = disturbance(timeline_of(alone, n_cpus=2))
     assert (
         found == {"others_ns": 0, "lost_ns": 0, "steal_ns": 0, "share": 0.0}
         and describe_disturbance(found) is None
     )
-    assert disturbance(timeline_of([], nr_cpus=1))["share"] == 0
+    assert disturbance(timeline_of([], n_cpus=1))["share"] == 0
 
 
 @pytest.mark.parametrize(("share", "is_compared"), [(0.10, True), (0.11, False)])

@@ -38,19 +38,19 @@ def sample(text, number=50_000, key=7):
 
 
 @pytest.mark.parametrize("seed", [0, 15, 16, 1000, 2**64 - 1])
-@pytest.mark.parametrize("nr_draws", [1, 7, draws.VALUES_AHEAD_MAX])
+@pytest.mark.parametrize("n_draws", [1, 7, draws.VALUES_AHEAD_MAX])
 @pytest.mark.parametrize(
     "text", ["uniform(1ns, 9s)", "exp(5ms, min=4ms, max=6ms)", "choice(1ms, 2ms)", "uniform(3ms, 3ms)"]
 )
-def test_classes_and_seeds_drawn_at_once_are_those_drawn_alone(text, nr_draws, seed):
+def test_classes_and_seeds_drawn_at_once_are_those_drawn_alone(text, n_draws, seed):
     distribution = parse_distribution(text, read=parse_duration)
     paths, counts = ((7, 1), (2**64 - 1, 2, 3), (GOLDEN_KEY, 0)), (1, 30, 2)
     alone = [
         row
         for path, count in zip(paths, counts, strict=True)
-        for row in draws.draw(distribution, draws.stream_key(seed, *path), count, nr_draws).tolist()
+        for row in draws.draw(distribution, draws.stream_key(seed, *path), count, n_draws).tolist()
     ]
-    assert draws.draw_for_seed(distribution, seed, paths, counts, nr_draws).tolist() == alone
+    assert draws.draw_for_seed(distribution, seed, paths, counts, n_draws).tolist() == alone
 
 
 def test_the_digits_of_a_logarithm_are_those_of_squaring(monkeypatch):

@@ -114,7 +114,7 @@ def records_of(*events, cpus=None, end_ns=1000, lost=0):
         if cpus is None
         else {cpu: [page(list(of_cpu))] for cpu, of_cpu in cpus.items()}
     )
-    trace = Trace(FORMATS, tasks={101: 1, 102: 2}, pages=pages, end_ns=end_ns, nr_lost=lost)
+    trace = Trace(FORMATS, tasks={101: 1, 102: 2}, pages=pages, end_ns=end_ns, n_lost=lost)
     found, end = trace_records(trace)
     return [tuple(int(value) for value in record) for record in found], end
 

@@ -94,7 +94,7 @@ def test_text_worked_out_by_hand(records):
 
 
 def test_text_names_the_tasks_it_leaves_out(records):
-    text = draw_text(records, names=NAMES, width=47, nr_tasks_max=1)
+    text = draw_text(records, names=NAMES, width=47, n_tasks_max=1)
     assert "two" not in text and "and 1 tasks more" in text
 
 

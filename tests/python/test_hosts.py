@@ -74,7 +74,7 @@ def session(fake):
 def job(program: str, policy="a.so", **fields) -> Job:
     built = BuiltPolicy(None, Path(policy), {"slice_ns": 5}, "")
     plain = Job(
-        label="", policy=built, program=Path(program), records=Path("r.slr"), nr_cpus=2, seed=3, tick_ns=10
+        label="", policy=built, program=Path(program), records=Path("r.slr"), n_cpus=2, seed=3, tick_ns=10
     )
     return replace(plain, **fields)
 

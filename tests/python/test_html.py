@@ -23,9 +23,9 @@ OUTCOME = Made(
     is_hidden=False,
     is_full=False,
 )
-EXAMPLE = Made(test=EVIL, text=EVIL, toml=EVIL, svg="<svg></svg>", seed=1, nr_cpus=1)
+EXAMPLE = Made(test=EVIL, text=EVIL, toml=EVIL, svg="<svg></svg>", seed=1, n_cpus=1)
 REPORT = Made(
-    student=EVIL, points=0.5, error=EVIL, outcomes=[OUTCOME], facts=[], examples=[EXAMPLE], nr_lines=3
+    student=EVIL, points=0.5, error=EVIL, outcomes=[OUTCOME], facts=[], examples=[EXAMPLE], n_lines=3
 )
 ASSIGNMENT = Made(title=EVIL, points=1.0, tests=[TEST])
 

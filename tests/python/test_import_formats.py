@@ -45,7 +45,7 @@ def events(simulator, tmp_path_factory):
     assert session.run(job).error is None
     session.close()
     records = read_records(folder / "r.slr")
-    return writers.events_of(records, {}), records.nr_cpus
+    return writers.events_of(records, {}), records.n_cpus
 
 
 def program_hash(folder, data):

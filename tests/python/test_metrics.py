@@ -26,9 +26,9 @@ MS = 1_000_000
 FOUR = [(0, [("run", 5 * MS)]), (0, [("run", 3 * MS)]), (0, [("run", 1 * MS)]), (0, [("run", 4 * MS)])]
 
 
-def metrics_of(tasks, *, nr_cpus=1, weight=None, **options):
-    events, end_ns = schedule(tasks, nr_cpus=nr_cpus, **options)
-    return compute_metrics(timeline_of(events, nr_cpus=nr_cpus, end_ns=end_ns), weight=weight)
+def metrics_of(tasks, *, n_cpus=1, weight=None, **options):
+    events, end_ns = schedule(tasks, n_cpus=n_cpus, **options)
+    return compute_metrics(timeline_of(events, n_cpus=n_cpus, end_ns=end_ns), weight=weight)
 
 
 def test_unknown_metric_is_refused_with_the_nearest_name():
@@ -227,7 +227,7 @@ def test_queueing_is_unfair_by_hand():
 
 
 @pytest.mark.parametrize(
-    ("weight", "nr_cpus", "expected"),
+    ("weight", "n_cpus", "expected"),
     [
         ([100, 300], 1, [25, 75]),
         # The heavy one can use one CPU only; the light ones share the other.
@@ -238,19 +238,19 @@ def test_queueing_is_unfair_by_hand():
         ([400, 200, 200, 100, 100], 2, [80, 40, 40, 20, 20]),
     ],
 )
-def test_deserved_by_weight(weight, nr_cpus, expected, monkeypatch):
+def test_deserved_by_weight(weight, n_cpus, expected, monkeypatch):
     """Weights are grouped where there are more different ones than this."""
     monkeypatch.setattr(fairness, "CLASSES_MAX", len(set(weight)))
     events = [(0, pid, 0, Kind.ARRIVE, 0, 0) for pid in range(1, len(weight) + 1)]
-    timeline = timeline_of(events, nr_cpus=nr_cpus, end_ns=100)
+    timeline = timeline_of(events, n_cpus=n_cpus, end_ns=100)
     assert deserved_ns(timeline, weight=weight) == pytest.approx(expected)
 
 
-def naive_deserved(events, weight, nr_cpus, end_ns):
+def naive_deserved(events, weight, n_cpus, end_ns):
     """Share out each stretch between two events by raising a common level."""
     wanting, deserved, last = set(), dict.fromkeys(range(1, len(weight) + 1), 0.0), 0
     for t_ns, task, _, kind, flags, _ in [*events, (end_ns, 0, 0, 0, 0, 0)]:
-        rates, free = {}, float(nr_cpus)
+        rates, free = {}, float(n_cpus)
         pool = sorted(wanting, key=lambda pid: -weight[pid - 1])
         for position, pid in enumerate(pool):
             rest = sum(weight[other - 1] for other in pool[position:])
@@ -275,12 +275,12 @@ def task_sets(max_tasks=6):
 
 
 @settings(max_examples=80, deadline=None)
-@given(data=st.data(), tasks=task_sets(), nr_cpus=st.integers(1, 3))
-def test_deserved_agrees_with_the_naive_way(data, tasks, nr_cpus):
+@given(data=st.data(), tasks=task_sets(), n_cpus=st.integers(1, 3))
+def test_deserved_agrees_with_the_naive_way(data, tasks, n_cpus):
     weight = data.draw(st.lists(st.integers(1, 10000), min_size=len(tasks), max_size=len(tasks)))
-    events, end_ns = schedule(tasks, nr_cpus=nr_cpus, slice_ns=7)
-    timeline = timeline_of(events, nr_cpus=nr_cpus, end_ns=end_ns)
-    expected = naive_deserved(events, weight, nr_cpus, end_ns)
+    events, end_ns = schedule(tasks, n_cpus=n_cpus, slice_ns=7)
+    timeline = timeline_of(events, n_cpus=n_cpus, end_ns=end_ns)
+    expected = naive_deserved(events, weight, n_cpus, end_ns)
     assert deserved_ns(timeline, weight=weight) == pytest.approx(expected, rel=1e-6, abs=1e-6)
 
 
@@ -288,7 +288,7 @@ def test_very_many_weights_are_merged_closely():
     n = 2000
     weight = np.arange(1, n + 1)
     events = [(0, pid, 0, Kind.ARRIVE, 0, 0) for pid in range(1, n + 1)]
-    timeline = timeline_of(events, nr_cpus=2, end_ns=10**9)
+    timeline = timeline_of(events, n_cpus=2, end_ns=10**9)
     result = deserved_ns(timeline, weight=weight)
     assert result == pytest.approx(2 * 10**9 * weight / weight.sum(), rel=0.05)
 
@@ -341,10 +341,10 @@ def naive_metrics(events, end_ns):
 
 
 @settings(max_examples=80, deadline=None)
-@given(tasks=task_sets(), nr_cpus=st.integers(1, 3), slice_ns=st.integers(1, 40))
-def test_tasks_agree_with_the_naive_way(tasks, nr_cpus, slice_ns):
-    events, end_ns = schedule(tasks, nr_cpus=nr_cpus, slice_ns=slice_ns)
-    metrics = compute_metrics(timeline_of(events, nr_cpus=nr_cpus, end_ns=end_ns))
+@given(tasks=task_sets(), n_cpus=st.integers(1, 3), slice_ns=st.integers(1, 40))
+def test_tasks_agree_with_the_naive_way(tasks, n_cpus, slice_ns):
+    events, end_ns = schedule(tasks, n_cpus=n_cpus, slice_ns=slice_ns)
+    metrics = compute_metrics(timeline_of(events, n_cpus=n_cpus, end_ns=end_ns))
     facts, latencies = naive_metrics(events, end_ns)
     columns = metrics.tasks
     for row, task in enumerate(columns["task"].tolist()):
@@ -363,7 +363,7 @@ def test_tasks_agree_with_the_naive_way(tasks, nr_cpus, slice_ns):
         assert run["wakeup_ns_max"] == latencies[-1]
         assert run["wakeup_ns_mean"] == pytest.approx(sum(latencies) / len(latencies))
         assert run["wakeup_ns_p95"] == latencies[math.ceil(0.95 * len(latencies)) - 1]
-    assert run["busy_ns"] + run["idle_ns"] + run["overhead_ns"] + run["taken_ns"] == nr_cpus * end_ns
+    assert run["busy_ns"] + run["idle_ns"] + run["overhead_ns"] + run["taken_ns"] == n_cpus * end_ns
     assert run["migrations"] == sum(event[3] == Kind.MIGRATE for event in events)
 
 
@@ -389,9 +389,9 @@ def test_synthetic_benchmark_records_are_lawful(root):
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     round_robin_records = module.round_robin_records
-    with pytest.raises(ValueError, match="nr_tasks=4"):
-        round_robin_records(100, nr_cpus=4, nr_tasks=4)
-    events = round_robin_records(5000, nr_cpus=4, nr_tasks=40).tolist()
-    timeline = timeline_of(events, nr_cpus=4)
+    with pytest.raises(ValueError, match="n_tasks=4"):
+        round_robin_records(100, n_cpus=4, n_tasks=4)
+    events = round_robin_records(5000, n_cpus=4, n_tasks=40).tolist()
+    timeline = timeline_of(events, n_cpus=4)
     expected = consistency.Expectations(horizon_ns=1, work_conserving=True)
     assert consistency.check(timeline, expected) == "ok"

@@ -269,7 +269,7 @@ def test_the_published_schema_is_the_commands(root, capsys):
 
 
 def test_what_a_run_writes_has_its_keys_and_types_in_the_schema(tmp_path):
-    made = make_plan(["textbook/rr"], ["rr", "fifo"], tmp_path / "out", nr_seeds=2, costs=["switch_ns=2us"])
+    made = make_plan(["textbook/rr"], ["rr", "fifo"], tmp_path / "out", n_seeds=2, costs=["switch_ns=2us"])
     result = run_plan(made)
     for given in (json.loads(result.as_json()), json.loads((tmp_path / "out/runs.json").read_text())):
         TypeAdapter(RunList).validate_python(given, strict=True)

@@ -58,7 +58,7 @@ def test_what_is_written_is_read_back(tmp_path):
     assert not any("my_policy" in path.read_text() for path in made.files)
     policy = load_policy(str(made.policy))
     assert policy.name == "mine" and policy.work_conserving and list(policy.knobs) == ["slice_ns"]
-    assert load_workload(made.workload).nr_tasks == 3
+    assert load_workload(made.workload).n_tasks == 3
 
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang-19"])

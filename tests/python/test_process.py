@@ -163,14 +163,14 @@ def test_descriptors_are_given_back():
 
 def test_a_log_keeps_its_beginning_and_its_end():
     log = Log()
-    nr_pieces = 3 * LOG_HEAD_BYTES // 1000
-    for i in range(nr_pieces):
+    n_pieces = 3 * LOG_HEAD_BYTES // 1000
+    for i in range(n_pieces):
         log.add(b"%0999d\n" % i)
     text = log.take()
-    assert text.startswith("0" * 999) and text.endswith(f"{nr_pieces - 1:0999d}\n")
+    assert text.startswith("0" * 999) and text.endswith(f"{n_pieces - 1:0999d}\n")
     head, note, tail = text.partition(" bytes are left out ")
     assert note and len(head) + len(tail) < LOG_HEAD_BYTES + 70_000
-    assert int(head.rpartition("... ")[2]) == nr_pieces * 1000 - LOG_HEAD_BYTES - (1 << 16)
+    assert int(head.rpartition("... ")[2]) == n_pieces * 1000 - LOG_HEAD_BYTES - (1 << 16)
     log.add(b"next run\n")
     assert log.take() == "next run\n"
 

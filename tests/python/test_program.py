@@ -211,7 +211,7 @@ def test_random_workloads(c_check, text, seed):
     assert read_program(program.data).program_hash == program.program_hash
     calibration = Calibration(pi_ps=777, matmul_ps=1001, spin_ps=3)
     found = program.work_ns(calibration)
-    for task in range(program.nr_tasks):
+    for task in range(program.n_tasks):
         assert found[task] == naive_work_ns(program, task, calibration)
     assert program.describe().count("\n") > 3
 
@@ -374,7 +374,7 @@ def test_no_damage_does_more_than_raise(offset, value):
     except ProgramError:
         return
     assert isinstance(program.describe(), str)
-    assert len(program.tasks["pid"]) == program.nr_tasks
+    assert len(program.tasks["pid"]) == program.n_tasks
 
 
 @pytest.mark.full
@@ -386,7 +386,7 @@ def test_a_hundred_thousand_tasks():
         1,
         HEAD + 'jitter = "0ms"\n',
     )
-    assert program.nr_tasks == 100_000
+    assert program.n_tasks == 100_000
     assert (np.diff(program.tasks["arrival_ns"].astype(np.int64)) >= 0).all()
     assert abs(program.work_ns().mean() / 1e6 - 1) < 0.02
 

@@ -41,7 +41,7 @@ def offset_of(row: int) -> int:
 @pytest.fixture
 def good(tmp_path):
     path = tmp_path / "records.slr"
-    write_records(path, EVENTS, nr_cpus=2, tick_ns=1000, end_ns=50)
+    write_records(path, EVENTS, n_cpus=2, tick_ns=1000, end_ns=50)
     return path
 
 
@@ -112,7 +112,7 @@ def test_what_is_no_record_file_is_refused(tmp_path):
 @given(cut=st.integers(0, offset_of(9) - 1))
 def test_every_truncation_is_refused(tmp_path_factory, cut):
     path = tmp_path_factory.mktemp("cut") / "records.slr"
-    write_records(path, EVENTS, nr_cpus=2)
+    write_records(path, EVENTS, n_cpus=2)
     path.write_bytes(path.read_bytes()[:cut])
     with pytest.raises(RecordError) as caught:
         read_records(path)
@@ -138,20 +138,20 @@ def test_the_first_of_several_damages_is_named(good):
 
 def test_what_was_written_is_read(good):
     read = read_records(good)
-    assert (read.nr_cpus, read.tick_ns, read.end_ns, read.nr_lost) == (2, 1000, 50, 0)
+    assert (read.n_cpus, read.tick_ns, read.end_ns, read.n_lost) == (2, 1000, 50, 0)
     assert [tuple(event) for event in read.events.tolist()] == [tuple(map(int, e)) for e in EVENTS]
     assert not read.events.flags.writeable
 
 
 def test_losses_are_counted(tmp_path):
     path = tmp_path / "lossy.slr"
-    write_records(path, [*EVENTS, (41, 0, 1, Kind.LOST, 0, 7)], nr_cpus=2)
-    assert read_records(path).nr_lost == 7
+    write_records(path, [*EVENTS, (41, 0, 1, Kind.LOST, 0, 7)], n_cpus=2)
+    assert read_records(path).n_lost == 7
 
 
 def test_a_run_without_events_is_one(tmp_path):
     path = tmp_path / "none.slr"
-    write_records(path, [], nr_cpus=1, end_ns=5)
+    write_records(path, [], n_cpus=1, end_ns=5)
     read = read_records(path)
     assert len(read.events) == 0
     assert read.end_ns == 5

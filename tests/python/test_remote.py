@@ -82,7 +82,7 @@ def test_the_same_folder_as_a_run_here(address, own, tmp_path):
     plan = {
         "workloads": ["mixed", "textbook/rr"],
         "policies": ["rr", "fifo", str(own)],
-        "nr_seeds": 2,
+        "n_seeds": 2,
         "settings": ["rr.slice_ns=1ms,20ms"],
         "costs": ["switch_ns=2us"],
         "io": ["depth=2"],
@@ -103,7 +103,7 @@ def test_the_same_folder_as_a_run_here(address, own, tmp_path):
 
 @pytest.mark.full
 def test_a_worker_that_is_killed_half_way_loses_nothing(address, tmp_path):
-    plan = {"workloads": ["report-5/mixed"], "policies": ["rr", "mlfq"], "nr_seeds": 20}
+    plan = {"workloads": ["report-5/mixed"], "policies": ["rr", "mlfq"], "n_seeds": 20}
     here = run_plan(make_plan(out=tmp_path / "here", **plan))
     killed = []
 

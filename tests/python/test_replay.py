@@ -39,14 +39,14 @@ def session(simulator):
 
 @pytest.fixture
 def simulate(session, tmp_path):
-    def run(program, policy, *, nr_cpus, tick_ns, seed=3):
+    def run(program, policy, *, n_cpus, tick_ns, seed=3):
         (tmp_path / "p").write_bytes(program.data)
         job = Job(
             "a test",
             build_policy(load_policy(policy)),
             tmp_path / "p",
             tmp_path / "r.slr",
-            nr_cpus,
+            n_cpus,
             seed,
             tick_ns,
         )
@@ -82,7 +82,7 @@ def schedule(records):
 def test_the_same_policy_gives_the_same_schedule(simulate, workload, policy):
     loaded = load_workload(workload)
     program = compile_workload(loaded, seed=3)
-    machine = {"nr_cpus": max(loaded.cpus, loaded.cpus_min, 1), "tick_ns": loaded.tick_ns}
+    machine = {"n_cpus": max(loaded.cpus, loaded.cpus_min, 1), "tick_ns": loaded.tick_ns}
     first = simulate(program, policy, **machine)
     again = simulate(program_of(first, name="again", source=program), policy, **machine)
     assert schedule(again) == schedule(first)
@@ -92,9 +92,9 @@ def test_the_same_policy_gives_the_same_schedule(simulate, workload, policy):
 def test_another_policy_does_the_same_work_in_another_order(simulate):
     loaded = load_workload("mixed")
     program = compile_workload(loaded, seed=3)
-    first = simulate(program, "fifo", nr_cpus=1, tick_ns=loaded.tick_ns)
+    first = simulate(program, "fifo", n_cpus=1, tick_ns=loaded.tick_ns)
     replayed = program_of(first, name="again", source=program)
-    other = simulate(replayed, "rr", nr_cpus=1, tick_ns=loaded.tick_ns)
+    other = simulate(replayed, "rr", n_cpus=1, tick_ns=loaded.tick_ns)
     assert schedule(other) != schedule(first)
     expected = consistency.Expectations(
         work_ns=replayed.work_ns(), arrival_ns=replayed.task_rows["arrival_ns"]
@@ -121,7 +121,7 @@ def test_what_a_recording_becomes(tmp_path):
         (33, 3, 0, Kind.RUN, 0, 0), (36, 3, 0, Kind.STOP, Stop.EXITED, 3),
         (40, 2, 0, Kind.WAKE, 0, 0), (40, 2, 0, Kind.RUN, 0, 0), (41, 2, 0, Kind.STOP, Stop.EXITED, 1),
         (42, 4, 0, Kind.ARRIVE, 0, 0), (42, 4, 0, Kind.RUN, 0, 0), (50, 4, 0, Kind.STOP, Stop.HORIZON, 8),
-    ], nr_cpus=1, tick_ns=4 * MS)  # fmt: skip
+    ], n_cpus=1, tick_ns=4 * MS)  # fmt: skip
     tasks = [
         {"name": "make", "priority": 120},
         {"name": "cc", "priority": 125},
@@ -158,9 +158,9 @@ def test_children_of_two_parents_by_turns_get_numbers_that_a_program_can_have(si
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:
-        write_records(Path(folder) / "r", rows, nr_cpus=4)
+        write_records(Path(folder) / "r", rows, n_cpus=4)
         program = program_of(read_records(Path(folder) / "r"), name="many")
-    again = simulate(program, "fifo", nr_cpus=4, tick_ns=MS)
+    again = simulate(program, "fifo", n_cpus=4, tick_ns=MS)
     assert again.end_ns == t + 2 * MS
     arrivals = again.events[again.events["kind"] == Kind.ARRIVE]
     assert arrivals["t_ns"].tolist() == [0, 0, *range(10 * MS, t + 1, 10 * MS)]
@@ -210,7 +210,7 @@ def test_what_cannot_be_replayed_is_refused(tmp_path):
     with pytest.raises(NotFoundError, match="no records.slr"):
         load_recorded(tmp_path)
     (tmp_path / "a" / "b").mkdir(parents=True)
-    write_records(tmp_path / "a" / "b" / "records.slr", [], nr_cpus=1)
+    write_records(tmp_path / "a" / "b" / "records.slr", [], n_cpus=1)
     with pytest.raises(NotFoundError, match="runs below it: .*a/b"):
         load_recorded(tmp_path / "a")
     with pytest.raises(RecordError, match="nobody ran in it"):
@@ -218,7 +218,7 @@ def test_what_cannot_be_replayed_is_refused(tmp_path):
     (tmp_path / "a" / "b" / "run.json").write_text("{")
     with pytest.raises(RecordError, match="run.json: damaged"):
         load_recorded(tmp_path / "a" / "b")
-    write_records(tmp_path / "records.slr", [(5, 0, 0, Kind.LOST, 0, 7)], nr_cpus=1)
+    write_records(tmp_path / "records.slr", [(5, 0, 0, Kind.LOST, 0, 7)], n_cpus=1)
     with pytest.raises(RecordError, match="7 records were lost"):
         load_recorded(tmp_path)
 
@@ -253,11 +253,11 @@ OPEN_ENDED = [
 
 @pytest.mark.parametrize("policy", ["eevdf", "rr", "cfs"])
 def test_a_task_that_was_still_runnable_gets_no_cpu_time_that_was_not_recorded(simulate, tmp_path, policy):
-    write_records(tmp_path / "open.slr", OPEN_ENDED, nr_cpus=1, tick_ns=4 * MS)
+    write_records(tmp_path / "open.slr", OPEN_ENDED, n_cpus=1, tick_ns=4 * MS)
     recorded = read_records(tmp_path / "open.slr")
     program = program_of(recorded, name="open")
     assert ops_of(program, 1)[0] == "run 230.001us" and program.horizon_ns == 115 * MS
-    assert_conserved(simulate(program, policy, nr_cpus=1, tick_ns=4 * MS), recorded)
+    assert_conserved(simulate(program, policy, n_cpus=1, tick_ns=4 * MS), recorded)
 
 
 @pytest.mark.parametrize("policy", ["eevdf", "rr", "cfs"])
@@ -283,7 +283,7 @@ def test_time_that_others_took_within_a_burst_is_not_replayed(tmp_path):
         (1 * MS, 2, 1, Kind.STOP, Stop.BLOCKED, 1 * MS), (50 * MS, 2, 1, Kind.WAKE, 0, 1),
         (50 * MS, 2, 1, Kind.RUN, 0, 0), (51 * MS, 2, 1, Kind.STOP, Stop.EXITED, 1 * MS),
         (52 * MS, 0, 0, Kind.OVERHEAD, 1, 49 * MS), (52 * MS, 1, 0, Kind.STOP, Stop.EXITED, 3 * MS),
-    ], nr_cpus=2, tick_ns=4 * MS)  # fmt: skip
+    ], n_cpus=2, tick_ns=4 * MS)  # fmt: skip
     program = program_of(read_records(tmp_path / "r"), name="taken")
     assert program.work_ns().tolist() == [3 * MS, 2 * MS]
 
@@ -293,7 +293,7 @@ def test_a_replay_that_does_not_do_what_was_recorded_says_so_and_predicts_nothin
     write_records(tmp_path / "records.slr", [
         (0, 1, 0, Kind.ARRIVE, 0, 0), (0, 2, 1, Kind.ARRIVE, 0, 0), (0, 1, 0, Kind.RUN, 0, 0), (0, 2, 1, Kind.RUN, 0, 0),
         (80 * MS, 1, 0, Kind.STOP, Stop.HORIZON, 80 * MS), (80 * MS, 2, 1, Kind.STOP, Stop.HORIZON, 80 * MS),
-    ], nr_cpus=2, tick_ns=4 * MS)  # fmt: skip
+    ], n_cpus=2, tick_ns=4 * MS)  # fmt: skip
     plan = make_plan([load_recorded(tmp_path)], ["fifo"], tmp_path / "out", cpus=1, keep_parquet=False)
     run = run_plan(plan).runs[0]
     assert (run["status"], run["error_kind"], run["metrics"]) == ("failed", "consistency", {})

@@ -172,7 +172,7 @@ def test_fairness_over_time_by_hand():
         (0, 1, 0, Kind.RUN, 0, 0), (10 * MS, 1, 0, Kind.STOP, Stop.PREEMPTED, 10 * MS),
         (10 * MS, 2, 0, Kind.RUN, 0, 0), (20 * MS, 2, 0, Kind.STOP, Stop.PREEMPTED, 10 * MS),
     ])  # fmt: skip
-    points = report_time.fairness_so_far(timeline, nr_steps=4)
+    points = report_time.fairness_so_far(timeline, n_steps=4)
     shares = [(1, 0), (1, 0), (2 / 3, 1 / 3), (1 / 2, 1 / 2)]
     expected = [(a + b) ** 2 / (2 * (a * a + b * b)) for a, b in shares]
     assert [t for t, _ in points] == [5 * MS, 10 * MS, 15 * MS, 20 * MS]
@@ -223,7 +223,7 @@ def test_too_many_slices_are_cut_at_a_moment_and_it_is_said(runs):
     section = read_sections(runs)[0]
     run = section.at_shown_seed()["rr"]
     timeline = Timeline(read_records(section.folder(run) / "records.slr"))
-    whole, part = report_time.slices_of(timeline), report_time.slices_of(timeline, nr_max=50)
+    whole, part = report_time.slices_of(timeline), report_time.slices_of(timeline, n_max=50)
     assert len(part.pid) <= 50 < len(whole.pid)
     assert part.shown_until_ns < whole.shown_until_ns == timeline.records.end_ns
     assert len(part.pid) == (whole.begin_ns < part.shown_until_ns).sum()
@@ -242,14 +242,14 @@ def test_verdict_failures_and_warnings_stand_above_the_numbers(page):
 
 
 def test_warnings_about_few_seeds_are_said(simulator, tmp_path):
-    runs = make_runs(tmp_path, nr_seeds=3)
+    runs = make_runs(tmp_path, n_seeds=3)
     write_report(runs, tmp_path / "page.html")
     text = (tmp_path / "page.html").read_text()
     assert 0 < text.index("only 3 runs") < text.index("<table")
 
 
 def test_runs_whose_files_are_gone_are_named(simulator, tmp_path):
-    runs = make_runs(tmp_path, nr_seeds=2)
+    runs = make_runs(tmp_path, n_seeds=2)
     (runs / "naps" / "rr" / "seed-1" / "records.slr").unlink()
     for path in (runs / "naps" / "programs").iterdir():
         path.unlink()
@@ -263,7 +263,7 @@ def test_runs_whose_files_are_gone_are_named(simulator, tmp_path):
 
 @pytest.mark.full
 def test_a_folder_that_was_moved_is_read_where_it_is(simulator, tmp_path):
-    runs = make_runs(tmp_path / "a", nr_seeds=2)
+    runs = make_runs(tmp_path / "a", n_seeds=2)
     moved = tmp_path / "b"
     shutil.move(runs, moved)
     write_report(moved, tmp_path / "whole.html")
@@ -276,10 +276,10 @@ def test_a_folder_that_was_moved_is_read_where_it_is(simulator, tmp_path):
 
 def test_comparisons_of_an_older_version_are_made_again(simulator, tmp_path):
     """Their "no difference seen" is no verdict any more, and was once read as one side's victory."""
-    runs = make_runs(tmp_path, nr_seeds=2)
+    runs = make_runs(tmp_path, n_seeds=2)
     stored = json.loads((runs / "runs.json").read_text())
     for comparison in stored["comparisons"]:
-        del comparison["nr_explored"]
+        del comparison["n_explored"]
         for entry in comparison["metrics"].values():
             entry |= {"verdict": "no difference seen", "better": None}
     (runs / "runs.json").write_text(json.dumps(stored))
@@ -290,7 +290,7 @@ def test_comparisons_of_an_older_version_are_made_again(simulator, tmp_path):
 
 
 def test_report_takes_another_baseline(simulator, tmp_path):
-    runs = make_runs(tmp_path, nr_seeds=2)
+    runs = make_runs(tmp_path, n_seeds=2)
     pairs = [
         [(c["policy_a"], c["policy_b"]) for s in read_sections(runs, baseline=name) for c in s.comparisons]
         for name in (None, "cfs")
@@ -301,7 +301,7 @@ def test_report_takes_another_baseline(simulator, tmp_path):
 
 
 def test_a_source_outside_of_the_run_is_not_shown(simulator, tmp_path):
-    runs = make_runs(tmp_path, nr_seeds=1)
+    runs = make_runs(tmp_path, n_seeds=1)
     (runs / "secret").write_text("not of this run")
     for path in [runs / "runs.json", *runs.glob("naps/*/seed-1/run.json")]:
         path.write_text(re.sub(r'"files": \["', '"files": ["../../../secret", "', path.read_text()))
@@ -311,14 +311,14 @@ def test_a_source_outside_of_the_run_is_not_shown(simulator, tmp_path):
 
 
 def test_only_failed_runs_still_make_a_page(simulator, tmp_path):
-    runs = make_runs(tmp_path, policies=(), nr_seeds=1, is_broken=True)
+    runs = make_runs(tmp_path, policies=(), n_seeds=1, is_broken=True)
     write_report(runs, tmp_path / "page.html")
     text = (tmp_path / "page.html").read_text()
     assert "Failed: broken" in text and "Consistency: ok" not in text
 
 
 def test_a_name_that_is_markup_stays_a_name(simulator, tmp_path):
-    runs = make_runs(tmp_path, nr_seeds=2)
+    runs = make_runs(tmp_path, n_seeds=2)
     rename_tasks(runs, {"hog": EVIL, "nap": "a&b\"c'</script><img src=x onerror=alert(1)>"})
     content = json.loads((runs / "runs.json").read_text())
     for entry in content["runs"]:
@@ -411,8 +411,8 @@ def test_figures_are_the_charts_of_the_page(runs, tmp_path):
 
 
 def test_a_hundred_thousand_slices_stay_small(tmp_path):
-    made = write_report(many_slices(tmp_path / "runs", nr_slices=60_000), tmp_path / "page.html")
-    assert made.nr_bytes < 1_000_000
+    made = write_report(many_slices(tmp_path / "runs", n_slices=60_000), tmp_path / "page.html")
+    assert made.n_bytes < 1_000_000
 
 
 # ---- the command

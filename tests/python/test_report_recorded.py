@@ -21,7 +21,7 @@ TRACE = Path(__file__).resolve().parent / "traces" / "trace-cmd.txt"
 
 @pytest.fixture
 def recording(build, tmp_path):
-    """A trace of Linux as the directory of a run, and its `run.json`."""
+    """A trace of Linux as the folder of a run, and its `run.json`."""
     return tmp_path / "recording", import_trace(TRACE, tmp_path / "recording")
 
 

@@ -135,8 +135,8 @@ def test_an_expression_pairs_its_cells_by_seed():
     assert sample.seeds == (2, 3)
     assert sample.values == pytest.approx((20 / 6 - 1, 2))
     assert sample.runs == (("a2", "b2"), ("a3", "b3"))
-    assert set(sample.directories) == {"a2", "a3", "b2", "b3"}
-    assert sample.nr_left_out == 2
+    assert set(sample.folders) == {"a2", "a3", "b2", "b3"}
+    assert sample.n_left_out == 2
     with pytest.raises(MissingError, match="divides by 0"):
         Measure("1 / (run['w', 'a', 'm'] - run['w', 'a', 'm'])", sets=[]).sample(lambda n, k: cells[k[1]])
 
@@ -241,7 +241,7 @@ def miniature(tmp_path):
         ("claims", 'id = "less"', 'id = "less than"', "id = 'less than' must be a word"),
         ("claims", "null = 1", "null = inf", "[[claim]] 1 (less): null = inf must be a number"),
         ("claims", "null = 1", "null = 1\nwithin = -1", "within = -1 must be a number, 0 or more"),
-        ("claims", "null = 1", "null = 1\nleast = nan", "least = nan must be a number, 0 or more"),
+        ("claims", "null = 1", "null = 1\nminimum = nan", "minimum = nan must be a number, 0 or more"),
         ("claims", "null = 1", "null = 1\nresolution = -1", "resolution must be a number, 0 or more, or an expression"),
         ("claims", "null = 1", "null = 1\nresolution = '1e7 / run[1]'", "resolution: 'run[1]' must have the keys"),
         ("claims", "null = 1", "null = 1\nresolution = 'run[\"io\", \"RR\", \"x\"]'", "resolution: 'one' has no workload 'io'"),
@@ -270,9 +270,9 @@ def test_a_mistake_is_found_before_anything_runs(miniature, tmp_path, file, old,
         reproduce_report(miniature, Wanted(out=tmp_path / "out"))
     assert problem in str(error.value)
     # The line of the key, or of the table that lacks it.
-    nr_before = text[: text.index(old)].count("\n") + 1
+    n_before = text[: text.index(old)].count("\n") + 1
     lines = [int(found) for found in re.findall(r"\.toml:(\d+): ", str(error.value))]
-    assert "/" in file or (lines and all(-1 <= nr_before - line <= 12 for line in lines)), error.value
+    assert "/" in file or (lines and all(-1 <= n_before - line <= 12 for line in lines)), error.value
     assert not (tmp_path / "out").exists()
 
 
@@ -311,25 +311,25 @@ def test_a_reproduction_from_runs_to_page_and_back(miniature, tmp_path, simulato
     needed = needed_pairs(made.experiment)["one"]
     assert needed == {("cpu", "RR"), ("cpu", "MLFQ")}, "nobody asks for the third"
     again = do_runs(runs, runs.quick, made.folder, needed=needed)
-    assert again.nr_new == 0
+    assert again.n_new == 0
     decisions = decide_all(made.experiment.claims, made.tables, Samples({"one": again}))
     assert [each.as_json(9) for each in decisions] == made.as_json()
-    assert do_runs(runs, runs.full, made.folder, needed=needed).nr_new == 6
+    assert do_runs(runs, runs.full, made.folder, needed=needed).n_new == 6
     # What Linux adds to a run, and how busy a machine was, make it no other run; another compiler does.
     file = Path(first["runs"][0]) / "run.json"
     text = file.read_text()
     run = json.loads(text)
     run["environment"]["uname"] = "a guest's, known when it has booted"
     file.write_text(json.dumps(run | {"usage": {"user_ns": 1}, "no_records": "too many"}))
-    assert do_runs(runs, runs.quick, made.folder, needed=needed).nr_new == 0
+    assert do_runs(runs, runs.quick, made.folder, needed=needed).n_new == 0
     run["environment"]["compiler"] = "another"
     file.write_text(json.dumps(run))
-    assert do_runs(runs, runs.quick, made.folder, needed=needed).nr_new == 1
+    assert do_runs(runs, runs.quick, made.folder, needed=needed).n_new == 1
     busy, quiet = ({"environment": {"linux": {"kernel": "6.18", "load_1min": load}}} for load in (56.0, 0.5))
     assert _identity(busy) == _identity(quiet) == {"environment": {"linux": {"kernel": "6.18"}}}
     # Another policy under the same name is another run.
     changed = replace(runs, policies={"RR": "rr slice_ns=20ms"})
-    assert do_runs(changed, Size(seeds=2), made.folder).nr_new == 2
+    assert do_runs(changed, Size(seeds=2), made.folder).n_new == 2
 
     def verdict():
         experiment = read_experiment(miniature)
@@ -394,15 +394,15 @@ def test_a_damaged_run_directory_is_done_again_or_has_a_remedy(miniature, tmp_pa
     good = (folder / "run.json").read_text()
     # What the policy printed came of the run, and says nothing of what was run.
     (folder / "run.json").write_text(json.dumps(json.loads(good) | {"log": ["printed"]}))
-    assert do_runs(runs, runs.quick, tmp_path, needed=needed).nr_new == 0
+    assert do_runs(runs, runs.quick, tmp_path, needed=needed).n_new == 0
     for name, content in (("run.json", "[]"), ("run.json", good[:100]), ("run.json", '{"status": "ok"}'),
                           ("tasks.parquet", "PAR1, cut off")):  # fmt: skip
         (folder / name).write_text(content)
-        assert do_runs(runs, runs.quick, tmp_path, needed=needed).nr_new == 1, (name, content)
+        assert do_runs(runs, runs.quick, tmp_path, needed=needed).n_new == 1, (name, content)
     table = (folder / "tasks.parquet").read_bytes()
     (folder / "tasks.parquet").write_bytes(table[:4] + bytes(len(table) - 8) + table[-4:])
     again = do_runs(runs, runs.quick, tmp_path, needed=needed)
-    assert again.nr_new == 0
+    assert again.n_new == 0
     with pytest.raises(UsageError, match="tasks.parquet: damaged .*remove its folder"):
         decide_all(experiment.claims, published_tables(miniature), Samples({"one": again}))
 
@@ -412,7 +412,7 @@ def test_policies_take_turns_where_time_is_real(miniature, tmp_path, monkeypatch
     asked, do = [], reproduce_runs.run_plan
 
     def watched(plan, **more):
-        asked.append((plan.policies[0], plan.first_seed, plan.nr_seeds))
+        asked.append((plan.policies[0], plan.first_seed, plan.n_seeds))
         result = do(plan, **more)
         result.runs = [
             run | ({"status": "failed", "error": "lost"} if run["seed"] == 2 else {}) for run in result.runs
@@ -424,7 +424,7 @@ def test_policies_take_turns_where_time_is_real(miniature, tmp_path, monkeypatch
     runs = replace(read_experiment(miniature).runs["one"], policies={"RR": "rr", "MLFQ": "mlfq"})
     done = do_runs(runs, Size(seeds=2), tmp_path)
     assert asked == [("mlfq", 1, 1), ("rr", 1, 1), ("rr", 2, 1), ("mlfq", 2, 1), ("rr", 1, 2), ("mlfq", 1, 2)]
-    assert done.nr_new == 4, "what failed is not done until it succeeds"
+    assert done.n_new == 4, "what failed is not done until it succeeds"
     for label in ("RR", "MLFQ"):
         assert [(run["seed"], run["status"]) for run in done.found["cpu", label]] == [
             (1, "ok"),
@@ -473,18 +473,18 @@ def test_a_program_of_the_kernel_is_run_under_each_policy_once(tmp_path):
         program="timings --raw -n {runs} -d 2000 {workload}",
     )
     done = do_runs(runs, Size(seeds=2), tmp_path)
-    assert done.nr_new == 4
+    assert done.n_new == 4
     assert not done.problem
     ours = Measure('run["forks", "mine", "makespan_ns"] / run["forks", "RR", "ns"]', sets=["k"])
     sample = measure_on(ours, "k", Samples({"k": done}))
     assert sample.seeds == (1, 2)
     assert 0.5 < sample.values[0] < 2
-    assert all((Path(directory) / "run.json").is_file() for directory in sample.directories)
-    assert do_runs(runs, Size(seeds=2), tmp_path).nr_new == 0
+    assert all((Path(directory) / "run.json").is_file() for directory in sample.folders)
+    assert do_runs(runs, Size(seeds=2), tmp_path).n_new == 0
     other = replace(runs, policies=runs.policies | {"RR": "fifo"})
-    assert do_runs(other, Size(seeds=2), tmp_path).nr_new == 2
+    assert do_runs(other, Size(seeds=2), tmp_path).n_new == 2
     # A program that is not there is a reason, not a number.
-    assert do_runs(runs, Size(seeds=2), tmp_path, needed=set()).nr_runs == 0
+    assert do_runs(runs, Size(seeds=2), tmp_path, needed=set()).n_runs == 0
     broken = do_runs(replace(runs, program="timing -n {runs}", policies={"RR": "rr"}), Size(), tmp_path)
     with pytest.raises(MissingError, match="timing -n 1 ended with"):
         measure_on(Measure('run["forks", "RR", "ns"]', sets=["k"]), "k", Samples({"k": broken}))
@@ -509,7 +509,7 @@ def test_machines_in_real_time_do_not_share_the_cpus(is_parallel, tmp_path, monk
     monkeypatch.setattr(reproduce_runs, "_boot", boot)
     monkeypatch.setattr(reproduce_runs.os, "cpu_count", lambda: 2)
     runs = kernel_runs({"RR": "rr", "FIFO": "fifo"}, program="timings -n {runs}", parallel=is_parallel)
-    assert do_runs(runs, Size(), tmp_path).nr_new == 2
+    assert do_runs(runs, Size(), tmp_path).n_new == 2
     assert max(most) == (1 if is_parallel else 2)
 
 
@@ -521,7 +521,7 @@ def test_runs_in_real_time_have_a_machine_each_and_policies_take_turns(tmp_path,
     booted = []
 
     def boot(runs, boot, image, command, identity, machines):
-        booted.append((boot.label, boot.first, boot.nr_runs, command, str(boot.folder.relative_to(tmp_path))))
+        booted.append((boot.label, boot.first, boot.n_runs, command, str(boot.folder.relative_to(tmp_path))))
         return [{"workload": boot.workload, "policy": boot.label, "seed": boot.first, "status": "ok", "error": None,
                  "directory": str(boot.folder), "metrics": {"ns": boot.first}}]  # fmt: skip
 
@@ -576,9 +576,9 @@ def test_a_policy_of_ones_own_is_another_run_when_its_text_is(tmp_path, monkeypa
     monkeypatch.setattr(reproduce_runs, "_boot", boot)
     runs = kernel_runs({"mine": str(policy)})
     policy.write_text("/* the first */")
-    assert [do_runs(runs, Size(), tmp_path / "out").nr_new for _ in range(2)] == [1, 0]
+    assert [do_runs(runs, Size(), tmp_path / "out").n_new for _ in range(2)] == [1, 0]
     policy.write_text("/* the second */")
-    assert do_runs(runs, Size(), tmp_path / "out").nr_new == 1
+    assert do_runs(runs, Size(), tmp_path / "out").n_new == 1
 
 
 def test_machines_end_together_also_those_about_to_be_started():

@@ -114,7 +114,7 @@ def test_every_table_and_figure_of_the_report_is_redrawn_with_each_number(report
     made, _, found = report
     where = " ".join(redrawn.where for redrawn in made.experiment.redrawn)
     assert [shown for shown in SHOWN[made.experiment.report] if shown not in where] == []
-    nr_published = 0
+    n_published = 0
     for number, redrawn in enumerate(made.experiment.redrawn):
         place = f"table-{number}"
         sources = {on for on in redrawn.on} | ({""} if redrawn.published else set())
@@ -125,9 +125,9 @@ def test_every_table_and_figure_of_the_report_is_redrawn_with_each_number(report
             printed = [
                 cell["published"].middle for cell in redrawn_cells(made, redrawn) if "published" in cell
             ]
-            nr_published += len(printed)
+            n_published += len(printed)
             assert all(found.cells[place, f"{value:.6g}"] for value in printed), redrawn.title
-    assert nr_published > 10
+    assert n_published > 10
 
 
 def test_every_row_that_the_report_prints_is_there_with_what_its_audit_found(report):
@@ -146,10 +146,7 @@ def test_links_lead_somewhere_and_names_are_given_once(report):
     assert inner >= {claim.name for claim in made.experiment.claims}
     outer = [link for link in found.links if not link.startswith("#")]
     runs = {
-        f"{directory}/run.json"
-        for each in made.decisions
-        if each.sample
-        for directory in each.sample.directories
+        f"{directory}/run.json" for each in made.decisions if each.sample for directory in each.sample.folders
     }
     runs |= {
         f"{directory}/run.json"
@@ -157,7 +154,7 @@ def test_links_lead_somewhere_and_names_are_given_once(report):
         if redrawn.kind == "table"
         for cell in redrawn_cells(made, redrawn)
         if "sample" in cell
-        for directory in cell["sample"].directories
+        for directory in cell["sample"].folders
     }
     assert {str(made.folder / link) for link in outer} >= runs, "every run behind a figure has a link"
     assert all(link.endswith("/run.json") for link in outer)

@@ -73,7 +73,7 @@ def test_a_difference_that_is_sure_and_tiny_is_none():
     sure = interval(0.99987, 0.99996)
     verdict, reason = decide(claim(null=1.0, says="below"), None, sure)
     assert (verdict, "no difference that matters" in reason) == (FAILS, True)
-    assert decide(claim(null=1.0, says="below", least=0.0), None, sure)[0] == HOLDS
+    assert decide(claim(null=1.0, says="below", minimum=0.0), None, sure)[0] == HOLDS
     assert "the other way round" not in decide(claim(null=1.0, says="above"), None, sure)[1]
     assert "the other way round" in decide(claim(null=1.0, says="above"), None, interval(0.9, 0.95))[1]
 
@@ -176,7 +176,7 @@ def test_the_resolution_may_be_one_tick_as_a_part_of_what_was_measured():
     assert (decided.verdict, decided.resolution) == (UNDECIDABLE, pytest.approx(33.3, abs=0.1))
     assert decided.as_json(9)["resolution"] == decided.resolution
     cells = {
-        name: Cell({seed: value * 1e4 for seed, value in cell.values.items()}, cell.directories)
+        name: Cell({seed: value * 1e4 for seed, value in cell.values.items()}, cell.folders)
         for name, cell in cells.items()
     }
     assert decide_all([row], {}, samples)[0].verdict == FAILS
@@ -193,7 +193,7 @@ def test_a_direction_without_a_figure_is_decided_by_the_whole_interval():
 
 
 @pytest.mark.parametrize(
-    ("text", "least"),
+    ("text", "minimum"),
     [
         ("run['w', 'a', 'm'] / run['w', 'b', 'm']", 0),
         ("max(run['w', 'a', 'm'], 2) * 3 / 1e6", 0),
@@ -203,12 +203,12 @@ def test_a_direction_without_a_figure_is_decided_by_the_whole_interval():
         ("-run['w', 'a', 'm'] / 2", -math.inf),
     ],
 )
-def test_what_cannot_be_negative_has_no_interval_below_0(text, least):
+def test_what_cannot_be_negative_has_no_interval_below_0(text, minimum):
     """Student's interval of few seeds would reach there, and be printed."""
     cells = {"a": Cell({1: 1.0, 2: 20.0}, {1: "", 2: ""}), "b": Cell({1: 1.0, 2: 1.0}, {1: "", 2: ""})}
     runs = Runs("s", "simulator", {}, Size(), Size())
     samples = Samples({"s": Done(runs)})
     samples.look_up = lambda name, keys: cells[keys[1]]
     (decided,) = decide_all([replace(claim(published="5"), ours=Measure(text, sets=["s"]))], {}, samples)
-    assert decided.sample.least == least
-    assert decided.ours.low == 0 if least == 0 else decided.ours.low < 0
+    assert decided.sample.minimum == minimum
+    assert decided.ours.low == 0 if minimum == 0 else decided.ours.low < 0

@@ -272,7 +272,7 @@ def test_forked_tasks_become_a_class_for_each_parent():
         "a": (1, ""), "b": (1, ""), "c": (2, ""), "c-of-a": (2, "a"), "c-of-b": (1, "b"), "d-of-b": (1, "b"),
     }  # fmt: skip
     assert "task never: left out" in workload.description
-    assert compile_workload(workload, seed=1).nr_tasks == 8
+    assert compile_workload(workload, seed=1).n_tasks == 8
 
 
 def test_what_is_left_out_is_said():
@@ -359,7 +359,7 @@ def test_any_bytes_give_a_workload_or_a_spec_error(tmp_path, data):
 
 
 def test_the_good_text_is_good():
-    assert read(good_text).nr_tasks == 2
+    assert read(good_text).n_tasks == 2
 
 
 # ---- TOML from it, and back ------------------------------------------------------------------

@@ -85,7 +85,7 @@ def first_in_first_out(job, *, lie_ns=0):
         events.append((now, pid, 0, Kind.RUN, 0, 0))
         now += work * MS - lie_ns
         events.append((now, pid, 0, Kind.STOP, Stop.EXITED, work * MS))
-    write_records(job.records, events, nr_cpus=1, tick_ns=job.tick_ns)
+    write_records(job.records, events, n_cpus=1, tick_ns=job.tick_ns)
 
 
 # ---- plans ------------------------------------------------------------------
@@ -97,7 +97,7 @@ def first_in_first_out(job, *, lie_ns=0):
         ({"workloads": []}, ["no workload given"]),
         ({"policies": []}, ["no policy given"]),
         ({"cpus": 0}, ["--cpus must be 1 to 1024 (got 0)"]),
-        ({"cpus": 1025, "nr_seeds": 0}, ["--cpus must be", "--seeds must be 1 to 100000 (got 0)"]),
+        ({"cpus": 1025, "n_seeds": 0}, ["--cpus must be", "--seeds must be 1 to 100000 (got 0)"]),
         ({"first_seed": -1}, ["--seed must be 0 to"]),
         ({"timeout": 0}, ["--timeout must be above 0"]),
         ({"costs": ["swich_ns=1"]}, ["--cost swich_ns=1: unknown name", "did you mean 'switch_ns'"]),
@@ -197,7 +197,7 @@ def write_one_task(job):
     """Records of a program with one task that runs as long as its file's folder says."""
     ns = 5 * MS if "/b/" not in str(job.records) else 7 * MS
     events = [(0, 1, 0, Kind.ARRIVE, 0, 0), (0, 1, 0, Kind.RUN, 0, 0), (ns, 1, 0, Kind.STOP, Stop.EXITED, ns)]
-    write_records(job.records, events, nr_cpus=1, tick_ns=job.tick_ns)
+    write_records(job.records, events, n_cpus=1, tick_ns=job.tick_ns)
 
 
 def test_files_of_one_stem_do_not_share_a_program(same_stem, with_host):
@@ -239,9 +239,9 @@ def test_a_host_in_real_time_does_one_run_at_a_time_in_a_drawn_order(tmp_path, w
 
     with_host(write)
     monkeypatch.setattr(FakeHost, "is_deterministic", False)
-    result = run_plan(plan(tmp_path / "one", policies=["rr", "fifo"], nr_seeds=8, first_seed=1))
+    result = run_plan(plan(tmp_path / "one", policies=["rr", "fifo"], n_seeds=8, first_seed=1))
     first, order[:] = list(order), []
-    run_plan(plan(tmp_path / "two", policies=["rr", "fifo"], nr_seeds=8, first_seed=1))
+    run_plan(plan(tmp_path / "two", policies=["rr", "fifo"], n_seeds=8, first_seed=1))
     assert first == order
     assert first != sorted(first)
     # The result keeps the plan's order, and each run says when it began.
@@ -296,7 +296,7 @@ def test_work_that_was_not_done_is_seen(tmp_path, with_host):
                 ((pid - 1) * MS, pid, 0, Kind.RUN, 0, 0),
                 (pid * MS, pid, 0, Kind.STOP, Stop.EXITED, MS),
             ]
-        write_records(job.records, events, nr_cpus=1)
+        write_records(job.records, events, n_cpus=1)
 
     run, _ = only_run(tmp_path, half, with_host)
     assert "task 1 received 1000000 ns of CPU time, but its program is 5000000 ns" in run["consistency"]
@@ -334,7 +334,7 @@ def test_a_policy_that_does_not_compile_fails_only_its_own_runs(tmp_path, with_h
     broken.write_text("int main(void) { return }\n")
     damaged = tmp_path / "damaged.bpf.c"
     damaged.write_text("/* @knob x */\n")
-    result = run_plan(plan(tmp_path / "out", policies=["rr", str(broken), str(damaged)], nr_seeds=2))
+    result = run_plan(plan(tmp_path / "out", policies=["rr", str(broken), str(damaged)], n_seeds=2))
     assert [(run["policy"], run["status"]) for run in result.runs] == [
         ("rr", "ok"), ("rr", "ok"), ("broken", "failed"), ("broken", "failed"),
         ("damaged", "failed"), ("damaged", "failed"),
@@ -402,7 +402,7 @@ def test_a_full_disk_fails_only_the_runs_that_it_meets(tmp_path, with_host, monk
             full_for_seed_1(Path.write_text, lambda path, *_: path.parent.name == "seed-1"),
         )
     with_host(first_in_first_out)
-    result = run_plan(plan(tmp_path, nr_seeds=3))
+    result = run_plan(plan(tmp_path, n_seeds=3))
     assert [run["status"] for run in result.runs] == ["ok", "failed", "ok"]
     assert "No space left on device" in result.runs[1]["error"]
     assert result.runs[1]["metrics"] == {}
@@ -442,7 +442,7 @@ def test_an_interrupt_keeps_what_is_finished(tmp_path, with_host):
         if len(seen) == 3:
             raise KeyboardInterrupt
 
-    result = run_plan(plan(tmp_path, nr_seeds=400), on_result=stop_after_three)
+    result = run_plan(plan(tmp_path, n_seeds=400), on_result=stop_after_three)
     assert result.is_interrupted
     assert not result.is_good
     assert 3 <= len(result.runs) < 400

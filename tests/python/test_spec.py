@@ -306,9 +306,9 @@ def test_no_damage_to_a_file_does_more_than_raise(info, changes):
     except SpecError as error:
         assert all(fault.message for fault in error.faults)
         return
-    if workload.nr_tasks < 3000:
+    if workload.n_tasks < 3000:
         program = compile_workload(workload, seed=1)
-        assert program.nr_tasks == workload.nr_tasks
+        assert program.n_tasks == workload.n_tasks
 
 
 # ---- params -------------------------------------------------------------------

@@ -67,7 +67,7 @@ def percent(hits) -> float:
         ([[1, 2]], {}, "must be 1-D, one value per run"),
         ([1, math.nan], {}, "must be finite"),
         ([1, 2], {"confidence": 1}, "confidence must be between 0 and 1"),
-        ([1, 2], {"nr_resamples": 98}, "nr_resamples must be at least 99"),
+        ([1, 2], {"n_resamples": 98}, "n_resamples must be at least 99"),
     ],
 )
 def test_mean_interval_refuses(x, fields, message):
@@ -111,7 +111,7 @@ def test_vargha_delaney_refuses():
 @pytest.mark.parametrize(("name", "n"), first_is_quick(DISTRIBUTIONS, [6, 10, 20, 50]))
 def test_coverage_of_the_mean(name, n):
     x, mean, _ = draw(name, n, seed=n)
-    found = mean_intervals(x, nr_resamples=1999)
+    found = mean_intervals(x, n_resamples=1999)
     coverage = percent(i.low <= mean <= i.high for i in found)
     assert coverage >= COVERAGE[name][n]
     assert coverage <= 99.6
@@ -123,7 +123,7 @@ def test_the_plain_bootstrap_covers_less(name):
     """Why the intervals are widened: at n = 6 the plain BCa misses twice as often."""
     x, mean, _ = draw(name, 6, seed=1)
     plain, wide = (
-        percent(i.low <= mean <= i.high for i in mean_intervals(x, nr_resamples=999, is_expanded=e))
+        percent(i.low <= mean <= i.high for i in mean_intervals(x, n_resamples=999, is_expanded=e))
         for e in (False, True)
     )
     assert plain < wide - 4
@@ -140,7 +140,7 @@ def test_coverage_of_students_interval(n):
 @pytest.mark.parametrize("n", [2, 3])
 def test_an_interval_of_durations_is_not_negative_and_covers_as_often(n):
     x, mean, _ = draw("exponential", n, seed=n)
-    free, cut = mean_intervals(x), mean_intervals(x, least=0)
+    free, cut = mean_intervals(x), mean_intervals(x, minimum=0)
     assert any(i.low < 0 for i in free) and min(i.low for i in cut) == 0
     assert [i.high for i in cut] == [i.high for i in free]
     assert [i.low <= mean <= i.high for i in cut] == [i.low <= mean <= i.high for i in free]
@@ -159,7 +159,7 @@ def test_coverage_of_many_lognormal_values():
 def test_coverage_of_the_ratio(name, n):
     a, _, _ = draw(name, n, seed=n)
     b, _, _ = draw(name, n, seed=n + 1)
-    ratios = [p.ratio for p in compare_paired(a, 3 * b, nr_resamples=1999)]
+    ratios = [p.ratio for p in compare_paired(a, 3 * b, n_resamples=1999)]
     assert percent(r.low <= 3 <= r.high for r in ratios) >= COVERAGE[name][n]
 
 
@@ -168,7 +168,7 @@ def test_false_alarms_between_equal_policies(name, n):
     """Both sides from one distribution: at 5 % at most 7 %, at 0.15 % at most 0.5 %."""
     a, _, _ = draw(name, n, seed=2 * n)
     b, _, _ = draw(name, n, seed=2 * n + 1)
-    p = np.array([1 if r.p_value is None else r.p_value for r in compare_paired(a, b, nr_resamples=99)])
+    p = np.array([1 if r.p_value is None else r.p_value for r in compare_paired(a, b, n_resamples=99)])
     assert percent(p <= 0.05) <= 7
     assert percent(p <= 0.0015) <= 0.5
 
@@ -178,7 +178,7 @@ def test_false_alarms_on_few_values(values, n):
     """Counts that differ by chance: ties must not pass for certainty."""
     rng = np.random.default_rng(n)
     a, b = rng.choice(values, (2, 4000, n)).astype(float)
-    p = np.array([1 if r.p_value is None else r.p_value for r in compare_paired(a, b, nr_resamples=99)])
+    p = np.array([1 if r.p_value is None else r.p_value for r in compare_paired(a, b, n_resamples=99)])
     assert percent(p <= 0.05) <= 7
     assert percent(p <= 0.001) <= 0.8
 
@@ -189,7 +189,7 @@ def test_false_alarms_on_few_values(values, n):
 def test_false_alarms_on_skewed_differences_are_as_stated(name, n, most):
     """The documented weakness: equal means, but the differences are skewed."""
     x, mean, _ = draw(name, n, seed=9)
-    p = np.array([r.p_value for r in compare_paired(0 * x, x - mean, nr_resamples=99)])
+    p = np.array([r.p_value for r in compare_paired(0 * x, x - mean, n_resamples=99)])
     assert 5 < percent(p <= 0.05) <= most
 
 
@@ -197,7 +197,7 @@ def test_real_differences_are_found():
     """A shift by one and a half standard deviations of the differences, 10 pairs."""
     rng = np.random.default_rng(11)
     a = rng.exponential(10, (500, 10))
-    found = compare_paired(a, a + rng.normal(1.5, 1, a.shape), nr_resamples=999)
+    found = compare_paired(a, a + rng.normal(1.5, 1, a.shape), n_resamples=999)
     assert percent(r.p_value <= 0.05 and r.difference.low > 0 for r in found) >= 95
 
 
@@ -233,7 +233,7 @@ def test_plain_bca_agrees_with_scipy(n):
     from scipy.stats import bootstrap
 
     x = np.random.default_rng(n).exponential(100, n)
-    mine = mean_intervals(x[None, :], nr_resamples=49_999, is_expanded=False)[0]
+    mine = mean_intervals(x[None, :], n_resamples=49_999, is_expanded=False)[0]
     theirs = bootstrap(
         (x,), np.mean, n_resamples=49_999, method="BCa", batch=2000, random_state=np.random.default_rng(3)
     ).confidence_interval
@@ -246,7 +246,7 @@ def test_the_ratios_bca_agrees_with_scipy():
 
     rng = np.random.default_rng(4)
     a, b = rng.exponential(10, 25), rng.exponential(12, 25)
-    (mine,) = compare_paired(a[None, :], b[None, :], nr_resamples=49_999)
+    (mine,) = compare_paired(a[None, :], b[None, :], n_resamples=49_999)
     # Undo the widening: ask for the confidence that gives the same normal levels.
     from scipy.special import ndtr, stdtrit
 
@@ -272,7 +272,7 @@ def test_p_values_and_effects_agree_with_scipy():
     rng = np.random.default_rng(6)
     a, b = rng.normal(0, 1, (2, 15, 8))
     b[3] = np.round(b[3])
-    for one, other, found in zip(a, b, compare_paired(a, b, nr_resamples=99), strict=True):
+    for one, other, found in zip(a, b, compare_paired(a, b, n_resamples=99), strict=True):
         assert found.p_value == pytest.approx(ttest_rel(other, one).pvalue)
         u = mannwhitneyu(other, one).statistic
         assert found.vargha_delaney == pytest.approx(u / 64)
@@ -386,8 +386,8 @@ samples = st.lists(st.floats(-1e12, 1e12), min_size=1, max_size=40)
 @settings(max_examples=60, deadline=None)
 @given(samples, st.integers(1, 5))
 def test_intervals_are_ordered_and_repeatable(x, seed):
-    one = mean_interval(x, nr_resamples=199, seed=seed)
-    assert repr(mean_interval(x, nr_resamples=199, seed=seed)) == repr(one)
+    one = mean_interval(x, n_resamples=199, seed=seed)
+    assert repr(mean_interval(x, n_resamples=199, seed=seed)) == repr(one)
     assert one.n == len(x)
     assert one.seed == (seed if one.method == "bca" else None)
     if one.method == "single":
@@ -406,8 +406,8 @@ def test_intervals_are_ordered_and_repeatable(x, seed):
 def test_units_do_not_matter(x, unit):
     x = np.array(x)
     y = x[::-1] + 1
-    (one,) = compare_paired([x], [y], nr_resamples=199)
-    (other,) = compare_paired([x * unit], [y * unit], nr_resamples=199)
+    (one,) = compare_paired([x], [y], n_resamples=199)
+    (other,) = compare_paired([x * unit], [y * unit], n_resamples=199)
     scale = unit * max(x.max(), 1)
     assert other.difference.low == pytest.approx(unit * one.difference.low, abs=1e-6 * scale)
     assert other.vargha_delaney == one.vargha_delaney

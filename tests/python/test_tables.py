@@ -30,7 +30,7 @@ def measurement():
     names = ("wall_ns", "user_ns", "system_ns", "cpu_percent", "switches_involuntary", "switches_voluntary",
              "run_delay_ns", "tree_ns", "resident_kib_max")  # fmt: skip
     figures = {name: {"mean": 12_345_678.0, "low": 12e6, "high": 13e6} for name in names}
-    plan = SimpleNamespace(argv=["make", "-j4"], nr_rounds=6, nr_warmups=1, seed=1, background=[], cpus=())
+    plan = SimpleNamespace(argv=["make", "-j4"], n_rounds=6, n_warmups=1, seed=1, background=[], cpus=())
     return SimpleNamespace(
         plan=plan, machine={"cpu": "AMD EPYC", "cpus": 2, "kernel": "6.18"}, figures=list(names), recorded={},
         samples=[{"tree_ns": 10**12, "wall_ns": 1}], summaries=dict.fromkeys(POLICIES, figures), comparisons=[],

@@ -40,11 +40,11 @@ def test_the_first_instant_counts():
     columns = tally.columns_of(changed(0, end_ns=0, wait_ns=0, run_ns=0))
     assert columns["turnaround_ns"][0] == 0 and columns["response_ns"][0] == 0
     assert np.isnan(columns["slowdown"][0])
-    assert tally.tally_metrics(columns, nr_cpus=1, elapsed_ns=200 * MS).run["tasks_ended"] == 2
+    assert tally.tally_metrics(columns, n_cpus=1, elapsed_ns=200 * MS).run["tasks_ended"] == 2
 
 
 def test_metrics_by_hand():
-    run = tally.tally_metrics(tally.columns_of(TASKS), nr_cpus=2, elapsed_ns=120 * MS).run
+    run = tally.tally_metrics(tally.columns_of(TASKS), n_cpus=2, elapsed_ns=120 * MS).run
     expected = {
         "turnaround_ns_mean": 65 * MS, "response_ns_mean": 2.5 * MS, "wait_ns_mean": 170 / 3 * MS,
         "slowdown_mean": (4 / 3 + 3) / 2, "slowdown_max": 3, "throughput_per_s": 2 / 0.12, "makespan_ns": 120 * MS,
@@ -60,13 +60,13 @@ def test_metrics_by_hand():
 def test_the_makespan_is_of_the_tasks_where_all_have_ended():
     """From the first arrival to the last end, and not to the end of the run."""
     ended = [{**task, "arrival_ns": task["arrival_ns"] + MS} for task in TASKS[:2]]
-    run = tally.tally_metrics(tally.columns_of(ended), nr_cpus=1, elapsed_ns=120 * MS).run
+    run = tally.tally_metrics(tally.columns_of(ended), n_cpus=1, elapsed_ns=120 * MS).run
     assert run["makespan_ns"] == 99 * MS
     assert run["throughput_per_s"] == pytest.approx(2 / 0.099)
 
 
 def test_a_run_without_tasks_has_no_rates():
-    run = tally.tally_metrics(tally.columns_of(TASKS[3:]), nr_cpus=1, elapsed_ns=0).run
+    run = tally.tally_metrics(tally.columns_of(TASKS[3:]), n_cpus=1, elapsed_ns=0).run
     assert (run["tasks"], run["makespan_ns"]) == (0, 0)
     assert run["throughput_per_s"] is None and run["cpu_utilisation"] is None and run["slowdown_mean"] is None
 
@@ -85,26 +85,26 @@ WORK_NS = np.array([30 * MS, -1, 50 * MS])
 def test_what_no_machine_can_do(name, sound, limit, beyond, message):
     for value, is_sound in ((sound, True), (limit, True), (beyond, False)):
         columns = tally.columns_of(changed(1, **{name: value}))
-        answer = tally.check(columns, nr_cpus=2, elapsed_ns=120 * MS, work_ns=WORK_NS)
+        answer = tally.check(columns, n_cpus=2, elapsed_ns=120 * MS, work_ns=WORK_NS)
         assert answer == "ok" if is_sound else answer.startswith(message), value
 
 
 def test_what_has_not_ended_or_declares_nothing_is_not_held_against_it():
     """Task 3 has not ended, task 2 says nothing of its work."""
     columns = tally.columns_of(changed(2, first_run_ns=20 * MS, run_ns=5 * MS))
-    assert tally.check(columns, nr_cpus=2, elapsed_ns=120 * MS, work_ns=WORK_NS) == "ok"
+    assert tally.check(columns, n_cpus=2, elapsed_ns=120 * MS, work_ns=WORK_NS) == "ok"
 
 
-@pytest.mark.parametrize(("nr_cpus", "elapsed_ms", "late_ms"), [(1, 44, 0), (1, 37, 7), (2, 15, 7)])
-def test_all_tasks_have_no_more_than_the_cpus(nr_cpus, elapsed_ms, late_ms):
+@pytest.mark.parametrize(("n_cpus", "elapsed_ms", "late_ms"), [(1, 44, 0), (1, 37, 7), (2, 15, 7)])
+def test_all_tasks_have_no_more_than_the_cpus(n_cpus, elapsed_ms, late_ms):
     """44 ms of CPUs, late ends among them, and 1 ms for each of three tasks."""
     for more, is_sound in ((0, True), (1, False)):
         columns = {**tally.columns_of(TASKS), "run_ns": np.array([20 * MS, 27 * MS + more, 0])}
         answer = tally.check(
-            columns, nr_cpus=nr_cpus, elapsed_ns=elapsed_ms * MS, work_ns=np.full(3, -1), late_ns=late_ms * MS
+            columns, n_cpus=n_cpus, elapsed_ns=elapsed_ms * MS, work_ns=np.full(3, -1), late_ns=late_ms * MS
         )
         assert (answer == "ok") == is_sound
-    assert answer == f"tasks used {47 * MS + 1} ns of {nr_cpus} CPUs in {elapsed_ms * MS} ns"
+    assert answer == f"tasks used {47 * MS + 1} ns of {n_cpus} CPUs in {elapsed_ms * MS} ns"
 
 
 def length(run_ns, declared, has_calls=(False, False), end_ns=(0, 5)) -> str:

@@ -38,7 +38,7 @@ NAMES = {1: "a name that is too long", 2: "two"}
 
 @pytest.fixture
 def records():
-    return timeline_of(EVENTS, nr_cpus=2, end_ns=40).records
+    return timeline_of(EVENTS, n_cpus=2, end_ns=40).records
 
 
 def test_unknown_format_is_refused(records, tmp_path):

@@ -146,7 +146,7 @@ def test_what_we_export_comes_back(simulator, convert, tmp_path, workload, polic
             if kind in (Kind.RUN, Kind.STOP) and not (kind == Kind.STOP and arg == 0)
         )
 
-    assert len(pid) == program.nr_tasks and converted.nr_repairs == 0
+    assert len(pid) == program.n_tasks and converted.n_repairs == 0
     ran = [row for row in decisions(first, int, 0) if row[3] == Kind.STOP]
     assert [row[:5] + row[5:] for row in decisions(again, pid.get, start_ns) if row[3] == Kind.STOP] == ran
 
@@ -184,15 +184,15 @@ def test_what_cannot_be_read_is_refused_with_its_line(tmp_path, text, message):
 def test_a_last_line_that_is_cut_off_is_left_out(convert):
     _, whole = convert("\n".join(FTRACE.splitlines()[:-1]) + "\n")
     # Also where it could be read: a number may have lost digits.
-    for nr_bytes in (1, 2, 40):
-        _, cut = convert(FTRACE[:-nr_bytes])
+    for n_bytes in (1, 2, 40):
+        _, cut = convert(FTRACE[:-n_bytes])
         assert cut.events.tolist() == whole.events.tolist()
 
 
 @pytest.mark.parametrize("line", ["CPU:1 [LOST 12 EVENTS]", "CPU:1 [12 EVENTS DROPPED]"])
 def test_lost_events_are_seen(convert, line):
     converted, records = convert(FTRACE + line + "\n")
-    assert converted.nr_lost == records.nr_lost == 12
+    assert converted.n_lost == records.n_lost == 12
 
 
 def test_a_file_becomes_a_run(tmp_path):
@@ -220,7 +220,7 @@ ACCOUNTS = """\
 
 def test_whose_accounts_another_cpu_makes_does_not_run_there(convert):
     converted, records = convert(ACCOUNTS)
-    assert (converted.nr_repairs, converted.nr_inferred) == (0, 0)
+    assert (converted.n_repairs, converted.n_inferred) == (0, 0)
     stops = records.events[(records.events["kind"] == Kind.STOP) & (records.events["flags"] == Stop.BLOCKED)]
     assert stops["arg"].tolist() == [60_000, 70_000]
 
@@ -282,7 +282,7 @@ def test_whatever_is_read_is_possible_or_refused(folder, lines, damage):
     records = read_records(folder / "x.slr")
     expected = consistency.Expectations(horizon_ns=max(records.end_ns, 1))
     assert records.end_ns == 0 or consistency.check(Timeline(records), expected) == "ok"
-    assert np.all(records.events["cpu"] < records.nr_cpus)
+    assert np.all(records.events["cpu"] < records.n_cpus)
 
 
 @pytest.fixture(scope="module")

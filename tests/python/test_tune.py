@@ -74,7 +74,7 @@ def test_a_better_setting_is_found_and_held_against_the_default(shop, tmp_path):
     # The held-out figures are those of `schedlab run` with those seeds.
     settings = [f"rr.slice_ns=10ms,{slice_ns}ns"]
     runs = run_plan(
-        make_plan([shop], ["rr"], tmp_path / "again", first_seed=4, nr_seeds=6, settings=settings)
+        make_plan([shop], ["rr"], tmp_path / "again", first_seed=4, n_seeds=6, settings=settings)
     ).runs
     means = [sum(run["metrics"]["wakeup_ns_p99"] for run in side) / 6 for side in (runs[:6], runs[6:])]
     entry = best["held_out"]["wakeup_ns_p99"]

@@ -128,13 +128,13 @@ def test_critical_values_fall_with_the_size():
 
 @pytest.mark.parametrize("n", [8, 20])
 def test_critical_values_agree_with_fresh_draws(n):
-    assert simulate_critical(n, nr_draws=4000, seed=99) == pytest.approx(CRITICAL[n], rel=0.04)
+    assert simulate_critical(n, n_draws=4000, seed=99) == pytest.approx(CRITICAL[n], rel=0.04)
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("n", [n for n in CRITICAL if n <= 100])
 def test_critical_values_agree_with_many_fresh_draws(n):
-    assert simulate_critical(n, nr_draws=20_000, seed=5) == pytest.approx(CRITICAL[n], rel=0.02)
+    assert simulate_critical(n, n_draws=20_000, seed=5) == pytest.approx(CRITICAL[n], rel=0.02)
 
 
 # ---- false alarms and what is found -----------------------------------------
@@ -151,12 +151,12 @@ def test_false_alarms_of_the_dip_test(limit, n):
     assert rate(is_bimodal, DRAWS[name], n) <= most
 
 
-@pytest.mark.parametrize(("n", "apart", "least"), [(10, 10, 70), (20, 8, 95), (20, 5, 28), (50, 5, 75)])
-def test_two_peaks_are_found(n, apart, least):
+@pytest.mark.parametrize(("n", "apart", "minimum"), [(10, 10, 70), (20, 8, 95), (20, 5, 28), (50, 5, 75)])
+def test_two_peaks_are_found(n, apart, minimum):
     def two(rng, n):
         return rng.normal(0, 1, n) + apart * (np.arange(n) % 2)
 
-    assert rate(is_bimodal, two, n, nr=300) >= least
+    assert rate(is_bimodal, two, n, nr=300) >= minimum
 
 
 def test_the_lattice_of_counts_is_not_taken_for_peaks():

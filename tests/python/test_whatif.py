@@ -53,7 +53,7 @@ def change(folder: Path, **metrics: float) -> None:
 
 
 def ask(folder: Path, policies, out: Path, **more):
-    return what_if(open_subject(str(folder), out), policies, out, **{"nr_seeds": 3} | more)[0]
+    return what_if(open_subject(str(folder), out), policies, out, **{"n_seeds": 3} | more)[0]
 
 
 # ---- the program varies with the seed --------------------------------------------
@@ -207,7 +207,7 @@ def test_wrong_words_are_refused_with_the_remedy(recording, tmp_path):
         ):
             read_cpus(text, load_workload("mixed"))
     with pytest.raises(
-        NotFoundError, match="mixde: no directory of a run, no trace, no workload: unknown workload"
+        NotFoundError, match="mixde: no folder of a run, no trace, no workload: unknown workload"
     ):
         open_subject("mixde", tmp_path)
     with pytest.raises(NotFoundError, match="it has no records.slr"):

@@ -58,7 +58,7 @@ def test_a_sweep_leaves_what_a_run_of_all_seeds_leaves(tmp_path, processes, monk
     assert any(answer for each in processes for answer in each.answers)
     monkeypatch.setattr(workers, "PROCESS_SECONDS", math.inf)
     (folder,) = set(result.cells["directory"])
-    plan = make_plan(WORKLOADS, POLICIES, tmp_path / "run", nr_seeds=12)
+    plan = make_plan(WORKLOADS, POLICIES, tmp_path / "run", n_seeds=12)
     run_plan(plan)
     found = files_below(Path(folder))
     assert len(found) == 313
@@ -81,7 +81,7 @@ def test_tables_are_the_same_whether_runs_are_kept_or_not(tmp_path, processes):
 @pytest.mark.parametrize("start", ["raise SystemExit(3)", "import os; os.read(0, 1); os.abort()"])
 def test_a_worker_process_that_dies_loses_no_run(tmp_path, processes, monkeypatch, start):
     monkeypatch.setattr(worker_process, "_START", start)
-    result = run_plan(make_plan(["textbook/rr"], ["rr"], tmp_path, nr_seeds=30))
+    result = run_plan(make_plan(["textbook/rr"], ["rr"], tmp_path, n_seeds=30))
     assert result.is_good
     assert len(result.runs) == 30
     # It is tried once.
@@ -90,7 +90,7 @@ def test_a_worker_process_that_dies_loses_no_run(tmp_path, processes, monkeypatc
 
 def test_a_host_that_cannot_be_sent_is_used_here(tmp_path, processes, monkeypatch):
     monkeypatch.setattr(SimHost, "__reduce__", lambda self: pytest.fail, raising=False)
-    assert run_plan(make_plan(["textbook/rr"], ["rr"], tmp_path, nr_seeds=30)).is_good
+    assert run_plan(make_plan(["textbook/rr"], ["rr"], tmp_path, n_seeds=30)).is_good
     assert [each.answers for each in processes] == [[None]]
 
 
@@ -102,7 +102,7 @@ def test_an_error_of_ours_in_a_worker_process_is_raised_here(tmp_path, processes
         worker_process, "_START", "; ".join([*worker_process._START.split("; ", 2)[:2], damaged])
     )
     with pytest.raises(TypeError, match="not callable"):
-        run_plan(make_plan(["textbook/rr"], ["rr"], tmp_path, nr_seeds=30))
+        run_plan(make_plan(["textbook/rr"], ["rr"], tmp_path, n_seeds=30))
 
 
 def test_an_interrupt_ends_worker_processes(tmp_path, processes):
@@ -110,7 +110,7 @@ def test_an_interrupt_ends_worker_processes(tmp_path, processes):
         if processes and processes[0].answers:
             raise KeyboardInterrupt
 
-    result = run_plan(make_plan(["textbook/rr"], ["rr"], tmp_path, nr_seeds=2000), on_result=stop)
+    result = run_plan(make_plan(["textbook/rr"], ["rr"], tmp_path, n_seeds=2000), on_result=stop)
     assert result.is_interrupted
     assert 0 < len(result.runs) < 2000
     assert not any(each._process.is_alive() for each in processes)

@@ -177,7 +177,7 @@ def test_report_1_round_robin_baseline(name, published):
 def test_report_1_io_bound_has_both_readings():
     """Forks and the last sleeps of both batches: 52.5 ticks; half of it: 25."""
     text, code = program_of("report-1/io-bound"), program_of("report-1/io-bound:processes=50")
-    assert (text.nr_tasks, code.nr_tasks) == (101, 51)
+    assert (text.n_tasks, code.n_tasks) == (101, 51)
     assert text.work_ns().sum() / TICK_NS + 2 * 10 == pytest.approx(52.5, rel=0.05)
     assert code.work_ns().sum() / TICK_NS + 10 == pytest.approx(25, rel=0.1)
     assert text.tasks["priority"].tolist() == [5] + [5, 0] * 50
@@ -198,7 +198,7 @@ def test_report_1_priorities():
 @pytest.mark.parametrize(("processes", "user_s", "switches"), [(70, 20.262, 20_693), (300, 86.948, 91_798)])
 def test_report_2_has_the_published_size(processes, user_s, switches):
     cpu, io, mixed = (program_of(f"report-2/{name}:processes={processes}") for name in ("cpu", "io", "mixed"))
-    assert cpu.nr_tasks == io.nr_tasks == mixed.nr_tasks == processes + 1
+    assert cpu.n_tasks == io.n_tasks == mixed.n_tasks == processes + 1
     forks_s = processes * 0.5e-3
     assert cpu.work_ns().sum() / 1e9 - forks_s == pytest.approx(user_s, rel=0.01)
     assert mixed.work_ns().sum() == cpu.work_ns().sum()  # the same calculation, as the text says

@@ -219,7 +219,7 @@ def _pages(events):
         yield (struct.pack("<QQ", part[0][0], len(body)) + body).ljust(PAGE, b"\0")
 
 
-def trace_dat(events, nr_cpus):
+def trace_dat(events, n_cpus):
     header_page = (
         "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n"
         "\tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n\tfield: char data;\toffset:16;\tsize:4080;\tsigned:0;\n"
@@ -235,9 +235,9 @@ def trace_dat(events, nr_cpus):
     for name in _IDS:
         text = _format(name).encode()
         out += struct.pack("<Q", len(text)) + text
-    out += struct.pack("<IIQI", 0, 0, 0, nr_cpus) + b"flyrecord\0"
-    data = [b"".join(_pages([event for event in events if event[1] == cpu])) for cpu in range(nr_cpus)]
-    begin = -(-(len(out) + 16 * nr_cpus) // PAGE) * PAGE
+    out += struct.pack("<IIQI", 0, 0, 0, n_cpus) + b"flyrecord\0"
+    data = [b"".join(_pages([event for event in events if event[1] == cpu])) for cpu in range(n_cpus)]
+    begin = -(-(len(out) + 16 * n_cpus) // PAGE) * PAGE
     at = begin
     for pages in data:
         out += struct.pack("<QQ", at, len(pages))

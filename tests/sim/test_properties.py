@@ -115,8 +115,8 @@ phases = [{{run = "{run}"}}, {{sleep = "2ms"}}]
 
 @st.composite
 def workload_texts(draw):
-    nr_classes = draw(st.integers(1, 4))
-    tasks = [draw(task(f"t{i}")) for i in range(nr_classes)]
+    n_classes = draw(st.integers(1, 4))
+    tasks = [draw(task(f"t{i}")) for i in range(n_classes)]
     objects = '[[lock]]\nname = "one"\n[[lock]]\nname = "two"'
     meeting = draw(partners()) if draw(st.booleans()) else ""
     # A lock that nobody takes is a mistake in a workload; this task takes both.
@@ -132,7 +132,7 @@ def workload_texts(draw):
 
 @st.composite
 def machines(draw):
-    nr_cpus = draw(st.sampled_from([1, 2, 3, 4, 8]))
+    n_cpus = draw(st.sampled_from([1, 2, 3, 4, 8]))
     options = []
     if draw(st.booleans()):
         options += [("--cost", "switch_ns=1500"), ("--cost", "migrate_ns=4000")]
@@ -144,10 +144,10 @@ def machines(draw):
         options += [
             ("--cost", cost) for cost in ("start_ns=5000", "exit_ns=6000", "call_ns=300", "leave_ns=700")
         ]
-    if nr_cpus >= 4 and draw(st.booleans()):
+    if n_cpus >= 4 and draw(st.booleans()):
         options.append(("--topology", "smt=2,llc=4"))
     work = (f"{name}={getattr(DEFAULT_CALIBRATION, name)}" for name in ("pi_ps", "matmul_ps", "spin_ps"))
-    return nr_cpus, (*options, *(("--work", text) for text in work))
+    return n_cpus, (*options, *(("--work", text) for text in work))
 
 
 @pytest.fixture(scope="module")
@@ -249,7 +249,7 @@ phases = [{run = "13us"}, {sleep = "2ms"}]
 @given(text=workload_texts(), machine=machines(), seed=st.integers(0, 2**32))
 def test_consistency_holds_and_runs_repeat(host, policies, tmp_path_factory, text, machine, seed):
     sim, session = host
-    nr_cpus, options = machine
+    n_cpus, options = machine
     folder = tmp_path_factory.mktemp("random")
     source = folder / "random.toml"
     source.write_text(text)
@@ -266,7 +266,7 @@ def test_consistency_holds_and_runs_repeat(host, policies, tmp_path_factory, tex
                 policy=built,
                 program=program_file,
                 records=records,
-                nr_cpus=nr_cpus,
+                n_cpus=n_cpus,
                 seed=seed,
                 tick_ns=workload.tick_ns,
                 options=options,
@@ -285,7 +285,7 @@ def test_consistency_holds_and_runs_repeat(host, policies, tmp_path_factory, tex
         )
         verdict = judge.verdict(program, records, outcome)
         assert verdict["consistency"] == "ok", (
-            f"{name} on {nr_cpus} CPUs {options}, seed {seed}: {verdict['consistency']}\n{text}"
+            f"{name} on {n_cpus} CPUs {options}, seed {seed}: {verdict['consistency']}\n{text}"
         )
         assert verdict["metrics"]["tasks_ended"] == len(program.task_rows), f"{name} lost a task\n{text}"
     for file in Path(folder).iterdir():

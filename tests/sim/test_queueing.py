@@ -76,11 +76,11 @@ def regenerative_interval(arrived_ns, ended_ns, z=1.96):
     first = np.flatnonzero(finds_idle)
     # The last cycle may be cut off by the end of the run.
     per_cycle = np.add.reduceat((ended_ns - arrived_ns).astype(float), first)[:-1]
-    nr_in_cycle = np.diff(first).astype(float)
+    n_in_cycle = np.diff(first).astype(float)
     n = len(per_cycle)
-    ratio = per_cycle.sum() / nr_in_cycle.sum()
-    rest = per_cycle - ratio * nr_in_cycle
-    error = math.sqrt((rest @ rest) / (n - 1) / n) / nr_in_cycle.mean()
+    ratio = per_cycle.sum() / n_in_cycle.sum()
+    rest = per_cycle - ratio * n_in_cycle
+    error = math.sqrt((rest @ rest) / (n - 1) / n) / n_in_cycle.mean()
     return ratio, ratio - z * error, ratio + z * error
 
 
@@ -100,7 +100,7 @@ def test_mm1_mean_stay_lies_in_its_interval(tmp_path):
         policies=["fifo"],
         out=tmp_path,
         cpus=1,
-        nr_seeds=NR_SEEDS,
+        n_seeds=NR_SEEDS,
         keep_parquet=False,
     )
     result = run_plan(plan)
@@ -130,7 +130,7 @@ def test_wait_is_the_same_under_round_robin_on_average(tmp_path):
         settings=["rr.slice_ns=1ms"],
         out=tmp_path,
         cpus=1,
-        nr_seeds=20,
+        n_seeds=20,
         keep_parquet=False,
     )
     result = run_plan(plan)

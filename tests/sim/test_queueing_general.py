@@ -83,16 +83,16 @@ def first_come_first_served_ms(service: Service, rho: float) -> float:
     return service.mean_ms + rate * service.square_ms2 / (2 * (1 - rho))
 
 
-def erlang_c(nr_servers: int, offered: float) -> float:
+def erlang_c(n_servers: int, offered: float) -> float:
     """Probability that an arrival has to wait in M/M/c; `offered` in Erlang."""
-    terms = [offered**k / math.factorial(k) for k in range(nr_servers)]
-    last = offered**nr_servers / math.factorial(nr_servers) / (1 - offered / nr_servers)
+    terms = [offered**k / math.factorial(k) for k in range(n_servers)]
+    last = offered**n_servers / math.factorial(n_servers) / (1 - offered / n_servers)
     return last / (sum(terms) + last)
 
 
-def several_servers_ms(mean_ms: float, nr_servers: int, rho: float) -> float:
+def several_servers_ms(mean_ms: float, n_servers: int, rho: float) -> float:
     """Mean stay in M/M/c with `rho` per server, in milliseconds."""
-    wait = erlang_c(nr_servers, rho * nr_servers) * mean_ms / (nr_servers * (1 - rho))
+    wait = erlang_c(n_servers, rho * n_servers) * mean_ms / (n_servers * (1 - rho))
     return mean_ms + wait
 
 
@@ -100,7 +100,7 @@ def several_servers_ms(mean_ms: float, nr_servers: int, rho: float) -> float:
 def simulate(simulator, tmp_path):
     """Function that runs a queue; arrivals and ends of each seed, in nanoseconds."""
 
-    def run(service: Service, policy: str, *, rho, cpus=1, tick="1ms", settings=(), nr_seeds=NR_SEEDS):
+    def run(service: Service, policy: str, *, rho, cpus=1, tick="1ms", settings=(), n_seeds=NR_SEEDS):
         workload = tmp_path / "queue.toml"
         between_ns = round(service.mean_ms * 1e6 / (rho * cpus))
         workload.write_text(
@@ -112,13 +112,13 @@ def simulate(simulator, tmp_path):
             settings=list(settings),
             cpus=cpus,
             out=tmp_path / "runs",
-            nr_seeds=nr_seeds,
+            n_seeds=n_seeds,
             keep_parquet=False,
         )
         result = run_plan(plan)
         assert result.is_good, [run["error"] for run in result.runs if run["error"]][:3]
         found = [stays(read_records(f"{run['directory']}/records.slr")) for run in result.runs]
-        assert [len(arrived) for arrived, _ in found] == [NR_TASKS] * nr_seeds
+        assert [len(arrived) for arrived, _ in found] == [NR_TASKS] * n_seeds
         return found
 
     return run
@@ -134,12 +134,12 @@ def assert_mean_stay(found, theory_ms: float) -> None:
     theory_ms : float
         The mean stay.
     """
-    theory_ns, nr_runs = theory_ms * 1e6, len(found)
+    theory_ns, n_runs = theory_ms * 1e6, len(found)
     intervals = [regenerative_interval(arrived, ended) for arrived, ended in found]
     held = sum(low <= theory_ns <= high for _, low, high in intervals)
     # Four standard deviations: fewer have a probability below 0.001 (binomial).
-    held_min = math.floor(0.95 * nr_runs - 4 * math.sqrt(0.95 * 0.05 * nr_runs))
-    assert held >= held_min, f"{held} of {nr_runs} intervals hold {theory_ms} ms"
+    held_min = math.floor(0.95 * n_runs - 4 * math.sqrt(0.95 * 0.05 * n_runs))
+    assert held >= held_min, f"{held} of {n_runs} intervals hold {theory_ms} ms"
     # One sample of all seeds: each is moved behind the end of the one before,
     # so that its first arrival finds all CPUs idle, as in fact it does. The last
     # cycle of each is cut off after the last task, one cycle in some hundreds.
@@ -184,5 +184,5 @@ def test_mmc(simulate, cpus, rho):
 @pytest.mark.parametrize("name", ["deterministic", "two-point"])
 def test_processor_sharing_sees_only_the_mean(simulate, name):
     """Round-robin with a tiny quantum: mean / (1 - rho), whatever the variance (Kleinrock 1967)."""
-    found = simulate(SERVICES[name], "rr", rho=0.5, tick="100us", settings=["rr.slice_ns=100us"], nr_seeds=20)
+    found = simulate(SERVICES[name], "rr", rho=0.5, tick="100us", settings=["rr.slice_ns=100us"], n_seeds=20)
     assert_mean_stay(found, SERVICES[name].mean_ms / 0.5)

@@ -66,7 +66,7 @@ def run(host, tmp_path):
             policy=build_policy(load_policy(policy)),
             program=tmp_path / "program",
             records=tmp_path / "records",
-            nr_cpus=1,
+            n_cpus=1,
             seed=1,
             tick_ns=1_000_000,
         )
@@ -145,7 +145,7 @@ def test_the_tasks_cpu_time_is_what_the_kernel_counted(host, tmp_path, busy_proc
             policy=build_policy(load_policy("rr")),
             program=tmp_path / "program",
             records=tmp_path / "records",
-            nr_cpus=2,
+            n_cpus=2,
             seed=1,
             tick_ns=1_000_000,
         )

@@ -82,10 +82,10 @@ def test_c_and_cpp_programs_with_the_shared_library(build, toolchain, need, tmp_
     assert run(tmp_path / "exceptions", rr, 2, path=where.parent) == "good\n"
 
 
-@pytest.mark.parametrize("nr_args", [4, 5, 6, 7])
-def test_a_client_of_gtthreads_compiles_as_it_is(build, need, tmp_path, nr_args):
+@pytest.mark.parametrize("n_args", [4, 5, 6, 7])
+def test_a_client_of_gtthreads_compiles_as_it_is(build, need, tmp_path, n_args):
     where = install(build, tmp_path / "root")
-    compile_all([need("gcc"), f"-DNR_ARGS={nr_args}", "-o", tmp_path / "client", HERE / "programs" / "gt_client.c",
+    compile_all([need("gcc"), f"-DNR_ARGS={n_args}", "-o", tmp_path / "client", HERE / "programs" / "gt_client.c",
                  *flags(need, where, "--cflags", "--libs"), "-Wall", "-Werror"])  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GT_CPUS", "2")

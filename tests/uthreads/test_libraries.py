@@ -48,9 +48,9 @@ def need_header(chain, name, *flags):
 def test_zlib_is_preempted_and_right(toolchain, kind, cpus, seconds):
     chain = toolchain("gcc", kind)
     need_header(chain, "zlib.h")
-    nr_preempted = int(run_for(seconds, chain.program("zip.c", "-lz"), chain, cpus))
+    n_preempted = int(run_for(seconds, chain.program("zip.c", "-lz"), chain, cpus))
     # Each of 8 threads computes for more than a slice, and others wait.
-    assert nr_preempted >= 8
+    assert n_preempted >= 8
 
 
 @pytest.mark.parametrize(("kind", "cpus", "seconds"), RUNS)

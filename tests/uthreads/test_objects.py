@@ -95,7 +95,7 @@ def run(build, tmp_path):
                 policy=build_policy(load_policy("fifo")),
                 program=program,
                 records=records,
-                nr_cpus=1,
+                n_cpus=1,
                 seed=1,
                 tick_ns=1_000_000,
             )

@@ -79,22 +79,16 @@ def policies():
 
 def problem(host, session, built, run: int, folder) -> str | None:
     """Do a run; what was wrong with it, or None."""
-    params, share, nr_cpus = variant(run)
+    params, share, n_cpus = variant(run)
     text = (paths.resource_root() / "workloads" / "report-3" / "matrix.toml").read_text()
     program = compile_workload(parse_workload(smaller(text, share), params=params), seed=run)
     path, records = folder / "program.slprog", folder / "records.slr"
     path.write_bytes(program.data)
     job = Job(
-        label=str(run),
-        policy=built,
-        program=path,
-        records=records,
-        nr_cpus=nr_cpus,
-        seed=run,
-        tick_ns=TICK_NS,
+        label=str(run), policy=built, program=path, records=records, n_cpus=n_cpus, seed=run, tick_ns=TICK_NS
     )
     outcome = session.run(job)
-    where = f"run {run}, {built.policy.name} on {nr_cpus} CPUs, {params}, share {share}"
+    where = f"run {run}, {built.policy.name} on {n_cpus} CPUs, {params}, share {share}"
     if outcome.error is not None:
         return f"{where}: {outcome.error_kind}: {outcome.error}"
     if outcome.answer["nr_exited"] != NR_TASKS or outcome.answer["nr_products"] < NR_TASKS - 1:

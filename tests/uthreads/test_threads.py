@@ -81,9 +81,9 @@ def test_threads_make_way_in_libraries_but_not_with_their_locks(toolchain, cpus,
 @pytest.mark.parametrize("what", ["ask", "change"])
 def test_calls_that_charge_a_thread_do_not_put_off_its_tick(toolchain, what):
     chain = toolchain("gcc", "plain")
-    nr_switches = int(run_program(chain.program("charged.c"), policy(chain, "rr"), 1, what).stdout)
+    n_switches = int(run_program(chain.program("charged.c"), policy(chain, "rr"), 1, what).stdout)
     # 300 ms in slices of a tick of 1 ms, when the signal does not meet it in the library; it was 49.
-    assert nr_switches > 120
+    assert n_switches > 120
 
 
 @pytest.mark.parametrize("build", [("gcc", "plain"), ("clang-19", "thread")], ids="-".join)

@@ -366,12 +366,12 @@ def _groups(report: int, entry: Mapping[str, Any], tables: Mapping[str, Table]) 
 def _repeats(report: int, entry: Mapping[str, Any], tables: Mapping[str, Table]) -> Iterator[Finding]:
     """Rows that agree in several columns that chance does not make agree."""
     table, columns = tables[entry["table"]], entry["columns"]
-    least = entry["at_least"]
+    minimum = entry["at_least"]
     seen: dict[tuple[str, ...], tuple[str, ...]] = {}
     for key, cells in table.rows.items():
         texts = tuple(cells[column] for column in columns)
         # Digits tell: a row of small numbers may well come twice.
-        if sum(len(text.strip("0.")) for text in texts) < least:
+        if sum(len(text.strip("0.")) for text in texts) < minimum:
             continue
         first = seen.setdefault(texts, key)
         if first != key:
@@ -433,11 +433,11 @@ def _spread(report: int, entry: Mapping[str, Any], tables: Mapping[str, Table]) 
 def _modes(report: int, entry: Mapping[str, Any], tables: Mapping[str, Table]) -> Iterator[Finding]:
     """A mean of two kinds of runs is what none of them takes."""
     table = tables[entry["table"]]
-    nr_keys = len(table.keys) - 1  # the last one numbers the runs
+    n_keys = len(table.keys) - 1  # the last one numbers the runs
     for column in entry["columns"]:
         groups: dict[tuple[str, ...], list[float]] = {}
         for key in table.rows:
-            groups.setdefault(key[:nr_keys], []).append(table.number(key, column).middle)
+            groups.setdefault(key[:n_keys], []).append(table.number(key, column).middle)
         for key, values in groups.items():
             warning = _two_groups(values)
             mean = sum(values) / len(values)

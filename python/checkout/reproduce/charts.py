@@ -31,7 +31,7 @@ LETTER_PX = 7
 #: What is wider lies down, so that it fits a telephone.
 SIZE_PX_MAX = 280
 TITLE_LETTERS = 28
-#: Sources whose greatest values lie within this factor are drawn on one axis.
+#: Sources whose maximum values lie within this factor are drawn on one axis.
 NEAR = 4
 #: From this ratio on a table that asks for a logarithmic axis gets one.
 LOG_RATIO = 20
@@ -78,7 +78,7 @@ def axes(values: Mapping[str, Sequence[float]], *, is_log: bool, is_shared: bool
 
 
 def _log_axis(values: Sequence[float]) -> Axis:
-    """From a little below the least to a little above the greatest."""
+    """From a little below the minimum to a little above the maximum."""
     low, high = min(values), max(values)
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     steps = (1,) if len(powers) > 3 else (1, 3)

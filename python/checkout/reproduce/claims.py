@@ -78,7 +78,7 @@ class Decision:
 
     def as_json(self, report: int) -> dict[str, Any]:
         """One entry of `--json`."""
-        directories = list(self.sample.directories) if self.sample else []
+        folders = list(self.sample.folders) if self.sample else []
         has_interval = self.ours is not None and self.ours.method != "single"
         return {
             "report": report, "claim": self.claim.name, "text": self.claim.text,
@@ -92,7 +92,7 @@ class Decision:
             "values": list(self.sample.values) if self.sample else [],
             "verdict": self.verdict, "reason": self.reason, "test": rule_text(self.claim),
             "resolution": self.resolution or None, "also": [dict(each) for each in self.claim.also],
-            "run": directories[0] if directories else None, "runs": directories,
+            "run": folders[0] if folders else None, "runs": folders,
         }  # fmt: skip
 
 
@@ -182,18 +182,18 @@ def _decide_side(
 
     nearest, furthest = depths(ours.low, ours.high)
     is_figure_on_it = _figure_side(claim, published) == side
-    step = max(claim.least, resolution)
+    step = max(claim.minimum, resolution)
     if nearest > step:
         return _decide_size(claim, published, ours, side, what, is_figure_on_it=is_figure_on_it)
     if furthest < -step:
         return FAILS, f"our interval lies {other} {what}: the other way round"
     is_visible = published is not None and depths(published.low, published.high)[0] > resolution
-    if resolution > claim.least and nearest >= -step and furthest <= step and not is_visible:
+    if resolution > claim.minimum and nearest >= -step and furthest <= step and not is_visible:
         return (
             UNDECIDABLE,
             f"our interval lies within {resolution:.3g} of {what}, less than one step of the report's instrument",
         )
-    if furthest <= (step if is_visible else claim.least):
+    if furthest <= (step if is_visible else claim.minimum):
         return (
             FAILS,
             f"our interval does not lie {side} {what} by {step:.3g}: no difference that matters is seen",
@@ -288,7 +288,7 @@ def rule_text(claim: Claim) -> str:
     side = claim.says or "on the figure's side of"
     if side == "equal":
         return f"the whole interval within {claim.margin:g} of {claim.null:g}"
-    rule = f"the whole interval {side} {claim.null:g}, by {claim.least:g}"
+    rule = f"the whole interval {side} {claim.null:g}, by {claim.minimum:g}"
     return f"{rule}, and within {claim.within:.0%} of the figure" if claim.published else rule
 
 
@@ -314,10 +314,10 @@ def _decide_on(claim: Claim, on: str, published: Range | None, samples: Samples)
         resolution = resolution_on(claim, on, samples)
     except MissingError as error:
         return Decision(claim, on, host, UNTESTED, str(error), published)
-    ours = mean_interval(sample.values, least=sample.least)
+    ours = mean_interval(sample.values, minimum=sample.minimum)
     verdict, reason = decide(claim, published, ours, resolution)
-    if sample.nr_left_out:
-        reason += f"; {sample.nr_left_out} seeds are left out, since runs of theirs failed"
+    if sample.n_left_out:
+        reason += f"; {sample.n_left_out} seeds are left out, since runs of theirs failed"
     return Decision(claim, on, host, verdict, reason, published, ours, sample, resolution)
 
 

@@ -34,7 +34,7 @@ _LARGE = {"host_answer", "environment"}
 
 def save_finished(done: Done, size: Size, out: Path, *, today: date) -> None:
     """Write down a set that was run; not one whose host is not here."""
-    if done.problem or not done.nr_runs:
+    if done.problem or not done.n_runs:
         return
     content = {
         "set": _identity(done.runs), "size": asdict(size), "made": today.isoformat(),
@@ -52,8 +52,8 @@ def load_finished(runs: Runs, out: Path) -> tuple[Done, Size, str] | None:
             return None
         found = {(workload, policy): each for workload, policy, each in content["found"]}
         size, made = Size(**content["size"]), str(content["made"])
-        directories = {run["directory"] for each in found.values() for run in each if run["status"] == "ok"}
-        if not all((Path(directory) / "run.json").is_file() for directory in directories):
+        folders = {run["directory"] for each in found.values() for run in each if run["status"] == "ok"}
+        if not all((Path(folder) / "run.json").is_file() for folder in folders):
             return None
     except (OSError, ValueError, KeyError, TypeError):
         return None

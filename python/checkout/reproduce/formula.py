@@ -64,12 +64,12 @@ class Cell:
     ----------
     values : mapping of int to float
         By seed.
-    directories : mapping of int to str
+    folders : mapping of int to str
         Of the runs that they come from, by seed.
     """
 
     values: Mapping[int, float]
-    directories: Mapping[int, str]
+    folders: Mapping[int, str]
 
 
 @dataclass(frozen=True)
@@ -83,24 +83,24 @@ class Sample:
     seeds : tuple of int, shape (n_seeds,)
         Ascending.
     runs : tuple of tuple of str, shape (n_seeds,)
-        Directories of the runs that each of them comes from.
-    nr_left_out : int
+        Folders of the runs that each of them comes from.
+    n_left_out : int
         Seeds that some cells have and others lack.
-    least : float
-        The least that a value can be: 0 where nothing is subtracted, since no cell
+    minimum : float
+        The minimum of a value: 0 where nothing is subtracted, since no cell
         is negative; else minus infinity.
     """
 
     values: tuple[float, ...]
     seeds: tuple[int, ...]
     runs: tuple[tuple[str, ...], ...]
-    nr_left_out: int = 0
-    least: float = -math.inf
+    n_left_out: int = 0
+    minimum: float = -math.inf
 
     @property
-    def directories(self) -> tuple[str, ...]:
-        """Directories of all runs that went in, each once."""
-        return tuple(dict.fromkeys(directory for mine in self.runs for directory in mine))
+    def folders(self) -> tuple[str, ...]:
+        """Folders of all runs that went in, each once."""
+        return tuple(dict.fromkeys(folder for mine in self.runs for folder in mine))
 
 
 class Measure:
@@ -188,9 +188,7 @@ class Measure:
             values = np.broadcast_to(self._value(self._tree, arrays), len(seeds))
         if not np.isfinite(values).all():
             raise MissingError("the expression divides by 0")
-        runs = tuple(
-            tuple(dict.fromkeys(cell.directories[seed] for cell in cells.values())) for seed in seeds
-        )
+        runs = tuple(tuple(dict.fromkeys(cell.folders[seed] for cell in cells.values())) for seed in seeds)
         return Sample(
             tuple(map(float, values)), tuple(seeds), runs, len(every) - len(common), _least(self._tree)
         )
@@ -210,7 +208,7 @@ class Measure:
 
 
 def _least(node: ast.AST) -> float:
-    """The least that an expression can be, as far as its form says."""
+    """The minimum of an expression, as far as its form says."""
     if (
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)

@@ -267,7 +267,7 @@ def _setup(made: Reproduction) -> str:
             if done is None or size is None
             else done.problem
             or (
-                f"{done.nr_runs} runs, {page.counted(size.seeds, 'run' if runs.program else 'seed')} of each"
+                f"{done.n_runs} runs, {page.counted(size.seeds, 'run' if runs.program else 'seed')} of each"
                 + (f", scale {size.scale:g}" if runs.scaled else "")
                 + (f", of {made.earlier[name]}" if name in made.earlier else "")
             )
@@ -392,7 +392,7 @@ def _our_number(made: Reproduction, decision: Decision) -> str:
     """Our figure, with a link to its runs."""
     if decision.sample is None:
         return "-"
-    return f'<a href="{link(made, decision.sample.directories[0])}">{escape(ours_text(decision))}</a>'
+    return f'<a href="{link(made, decision.sample.folders[0])}">{escape(ours_text(decision))}</a>'
 
 
 def _repeat(made: Reproduction) -> str:

@@ -28,12 +28,12 @@ from .text import count_sentences, number_text
 
 def answer_section(made: Reproduction) -> str:
     """Answer, picture, what is good and what to change."""
-    sentences, nr_missing = sentences_of(made, "answer")
+    sentences, n_missing = sentences_of(made, "answer")
     said = "".join(f"<p>{page.prose(sentence)}</p>" for sentence in sentences or count_sentences(made))
-    if nr_missing:
+    if n_missing:
         said += (
-            f'<p class="soft small">{page.counted(nr_missing, "more sentence")} of this answer need'
-            f"{'s' if nr_missing == 1 else ''} runs that were not done yet: see the set-up at the end.</p>"
+            f'<p class="soft small">{page.counted(n_missing, "more sentence")} of this answer need'
+            f"{'s' if n_missing == 1 else ''} runs that were not done yet: see the set-up at the end.</p>"
         )
     halves = "".join(
         f'<div class="half"><h3>{heading}</h3><ul>{"".join(f"<li>{page.prose(each)}</li>" for each in found)}</ul></div>'
@@ -73,7 +73,7 @@ def picture_marks(made: Reproduction, picture: Picture) -> dict[str, list[dict[s
                 sample = measure_on(bar.ours, on, made.samples)
             except MissingError:
                 continue
-            ours, title = mean_interval(sample.values, least=sample.least), made.experiment.runs[on].title
+            ours, title = mean_interval(sample.values, minimum=sample.minimum), made.experiment.runs[on].title
             is_wide = ours.method not in ("single", "deterministic")
             found.setdefault(title, []).append(
                 {"group": bar.label, "series": title, "value": ours.estimate, "low": ours.low if is_wide else None,

@@ -169,9 +169,9 @@ def _rows(table: Table, doubts: Mapping[tuple[str, tuple[str, ...]], list[str]])
         names = "".join(f'<th scope="row">{escape(part)}</th>' for part in key)
         numbers = "".join(f"<td>{escape(cells.get(column, ''))}</td>" for column in columns)
         lines.append(f"<tr{' class=doubted' if said else ''}>{names}{numbers}{note}</tr>")
-    nr_doubted = sum((table.name, key) in doubts for key in table.rows)
+    n_doubted = sum((table.name, key) in doubts for key in table.rows)
     summary = f"{table.name.replace('_', ' ')}: {page.counted(len(table.rows), 'row')}" + (
-        f", {nr_doubted} in doubt" if nr_doubted else ""
+        f", {n_doubted} in doubt" if n_doubted else ""
     )
     return (
         f'<details><summary>{escape(summary)}</summary><div class="scroll" tabindex="0" role="region" '

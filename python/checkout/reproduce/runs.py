@@ -12,7 +12,7 @@ that was interrupted goes on, `--full` uses what `--quick` left, and a changed p
 or kernel makes its runs anew.
 
 Must stay true: a run that differs in any of these is never taken for another.
-Read next: samples.py, which reads the directories.
+Read next: samples.py, which reads the folders.
 """
 
 from __future__ import annotations
@@ -35,15 +35,7 @@ from schedlab.errors import SchedlabError, UnavailableError
 from schedlab.hosts.choose import open_host
 from schedlab.hosts.rt_throttling import no_rt_throttling
 from schedlab.policy.find import find_policy
-from schedlab.runs.case import (
-    Case,
-    RunContext,
-    blank_run,
-    directory_of,
-    environment_of,
-    folder_name,
-    write_text,
-)
+from schedlab.runs.case import Case, RunContext, blank_run, environment_of, folder_name, folder_of, write_text
 from schedlab.runs.plan import host_of
 from schedlab.runs.run import Plan, run_plan
 
@@ -83,7 +75,7 @@ def do_runs(
     started = time.monotonic()
 
     def count(run: dict[str, Any]) -> None:
-        done.nr_new += 1
+        done.n_new += 1
         if on_result:
             on_result(run)
 
@@ -116,7 +108,7 @@ def plan_of(runs: Runs, size: Size, out: Path, label: str) -> Plan:
         out=out / runs.name / folder_name(label),
         machine=runs.machine,
         execution=runs.execution,
-        nr_seeds=size.seeds,
+        n_seeds=size.seeds,
         settings=[f"{name}.{knob}" for knob in knobs],
     )
 
@@ -145,13 +137,11 @@ def _run_workloads(
         for seed in range(1, size.seeds + 1):
             turn = seed % len(chosen) if chosen else 0
             for label in [*chosen][turn:] + [*chosen][:turn]:
-                plan = replace(plan_of(chosen[label], size, out, label), first_seed=seed, nr_seeds=1)
+                plan = replace(plan_of(chosen[label], size, out, label), first_seed=seed, n_seeds=1)
                 found |= {run["directory"]: run for run in _do_plan(plan, known_run, on_start, on_result)}
     for label, runs in chosen.items():
         plan = plan_of(runs, size, out, label)
-        known = (
-            (lambda context, case: found.get(str(directory_of(context.plan, case)))) if found else known_run
-        )
+        known = (lambda context, case: found.get(str(folder_of(context.plan, case)))) if found else known_run
         mine = _do_plan(plan, known, on_start, on_result)
         # Names of workloads may come shorter than they went in; their order stays.
         names = dict.fromkeys(run["workload"] for run in mine)
@@ -179,10 +169,10 @@ def _is_repeatable(runs: Runs) -> bool:
 
 def known_run(context: RunContext, case: Case) -> dict[str, Any] | None:
     """Find a run that an earlier call has done."""
-    directory = directory_of(context.plan, case)
+    folder = folder_of(context.plan, case)
     built = context.built[case.policy_name]
     try:
-        run = json.loads((directory / "run.json").read_text(encoding="utf-8"))
+        run = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     if isinstance(built, SchedlabError) or not isinstance(run, dict) or run.get("status") != "ok":
@@ -199,11 +189,9 @@ def known_run(context: RunContext, case: Case) -> dict[str, Any] | None:
         same["environment"] = {
             name: value for name, value in environment.items() if name in wanted["environment"]
         }
-    if _identity(wanted) != _identity(same) or not _is_whole(directory / "tasks.parquet"):
+    if _identity(wanted) != _identity(same) or not _is_whole(folder / "tasks.parquet"):
         return None
-    return {name: value for name, value in run.items() if name != "host_answer"} | {
-        "directory": str(directory)
-    }
+    return {name: value for name, value in run.items() if name != "host_answer"} | {"directory": str(folder)}
 
 
 def _is_whole(table: Path) -> bool:
@@ -243,16 +231,16 @@ class _Boot:
         As the experiment calls them; the latter is the policy.
     first : int
         Seed of its first run, from 1.
-    nr_runs : int
+    n_runs : int
         How often the program does its work.
     folder : pathlib.Path
-        Where its run directory goes.
+        Where its run folder goes.
     """
 
     workload: str
     label: str
     first: int
-    nr_runs: int
+    n_runs: int
     folder: Path
 
 
@@ -303,7 +291,7 @@ def _run_programs(
     todo: dict[_Boot, tuple[KernelImage, str, dict[str, Any]]] = {}
     for boot in _boots(runs, size, out, needed):
         policy = runs.policies[boot.label]
-        command = runs.program.replace("{runs}", str(boot.nr_runs)).replace(
+        command = runs.program.replace("{runs}", str(boot.n_runs)).replace(
             "{workload}", runs.workloads[boot.workload]
         )
         # A policy of one's own is a part of its kernel, so another text of it is another run.
@@ -314,7 +302,7 @@ def _run_programs(
         if found[boot] is None:
             todo[boot] = (images[policy], command, identity)
     if on_start:
-        on_start(sum(boot.nr_runs for boot in todo))
+        on_start(sum(boot.n_runs for boot in todo))
     # A machine that counts instructions keeps one CPU of this one busy; one in real time wants all.
     machines = _Machines()
     with ThreadPoolExecutor(1 if runs.execution.is_parallel else os.cpu_count() or 1) as pool:
@@ -397,7 +385,7 @@ def _boot(
         arguments["tick_ns"] = str(runs.machine.tick_ns)
     machine = Machine(
         image,
-        nr_cpus=runs.machine.cpus or 1,
+        n_cpus=runs.machine.cpus or 1,
         is_counted=not runs.execution.is_parallel,
         arguments=arguments | {"run": f"/{command}"},
     )

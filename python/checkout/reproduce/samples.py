@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Find the numbers that expressions ask for in the directories of runs.
+"""Find the numbers that expressions ask for in the folders of runs.
 
 A metric is one of
         makespan_ns             of the dictionary (`schedlab metrics`), of the whole run
@@ -11,7 +11,7 @@ A metric is one of
         ticks                   what a program of the kernel printed
 
 Must stay true: a failed run gives no number, and its error is the reason.
-Read next: runs.py, where the directories come from.
+Read next: runs.py, where the folders come from.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Done:
         Why nothing was run; empty where it was.
     seconds : float
         Time on the wall clock that it took now.
-    nr_new : int
+    n_new : int
         Runs that were done now; the others were there.
     """
 
@@ -73,10 +73,10 @@ class Done:
     found: dict[tuple[str, str], list[dict[str, Any]]] = field(default_factory=dict)
     problem: str = ""
     seconds: float = 0.0
-    nr_new: int = 0
+    n_new: int = 0
 
     @property
-    def nr_runs(self) -> int:
+    def n_runs(self) -> int:
         """All runs of the set."""
         return sum(map(len, self.found.values()))
 
@@ -168,11 +168,11 @@ def _scheduling_ns(run: dict[str, Any]) -> int:
 
 
 @lru_cache(maxsize=4096)
-def _table(directory: str) -> Any:
+def _table(folder: str) -> Any:
     """Tasks of a run; experiments ask for many columns of few runs."""
     import polars as pl
 
-    file = Path(directory) / "tasks.parquet"
+    file = Path(folder) / "tasks.parquet"
     try:
         table = pl.read_parquet(file)
     except (OSError, pl.exceptions.PolarsError) as error:
@@ -182,9 +182,9 @@ def _table(directory: str) -> Any:
     return table.with_columns(pl.col("name").cast(pl.String))
 
 
-def _of_tasks(directory: str, column: str, pattern: str) -> np.ndarray:
+def _of_tasks(folder: str, column: str, pattern: str) -> np.ndarray:
     """A column of the tasks of a name; `!name` is all others."""
-    table = _table(directory)
+    table = _table(folder)
     if column not in table.columns:
         raise MissingError(f"tasks have no '{column}'{did_you_mean(column, table.columns)}")
     wanted = pattern.removeprefix("!")

@@ -76,9 +76,9 @@ class Watch:
         """Note which set is next."""
         self._runs = runs
 
-    def expect(self, nr_runs: int) -> None:
+    def expect(self, n_runs: int) -> None:
         """Say how many runs the next part has."""
-        self._bar.expect(nr_runs)
+        self._bar.expect(n_runs)
 
     def advance(self, run: dict[str, Any]) -> None:
         """Count one run."""
@@ -87,11 +87,11 @@ class Watch:
     def end(self, done: Done) -> None:
         """Say what came of a set."""
         n_failed = sum(run["status"] != "ok" for runs in done.found.values() for run in runs)
-        self._n_runs, self._n_new = self._n_runs + done.nr_runs, self._n_new + done.nr_new
+        self._n_runs, self._n_new = self._n_runs + done.n_runs, self._n_new + done.n_new
         self._n_failed += n_failed
         if self._is_silent:
             return
-        text = done.problem or f"{done.nr_runs} runs, {done.nr_new} of them now, in {done.seconds:.0f} s"
+        text = done.problem or f"{done.n_runs} runs, {done.n_new} of them now, in {done.seconds:.0f} s"
         text += f"; {n_failed} failed" if n_failed else ""
         print(f"{done.runs.name} ({done.runs.title}): {text}", file=sys.stderr)
 

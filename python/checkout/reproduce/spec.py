@@ -38,7 +38,7 @@ WITHIN = 0.25
 MARGIN = 0.05
 #: How far from no effect counts as one. Two runs of a deterministic host differ by a
 #: millionth as surely as by a half, and an interval alone calls both a difference.
-LEAST = 0.01
+MINIMUM = 0.01
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ class Claim:
         The published figure is met up to this part.
     margin : float
         How far from `null` is still equal, in the unit of the expression.
-    least : float
+    minimum : float
         How far from `null` is above or below, in the same unit.
     on : tuple of str
         Sets of runs that it is tested on.
@@ -164,7 +164,7 @@ class Claim:
     says: str = ""
     within: float = WITHIN
     margin: float = MARGIN
-    least: float = LEAST
+    minimum: float = MINIMUM
     part: str = "claim"
     lacks: str = ""
     resolution: float | Measure = 0.0
@@ -558,7 +558,7 @@ def _read_claims(source: Source, runs: Mapping[str, Runs]) -> tuple[Claim, ...]:
             says=entry.one_of("says", SIDES, ""),
             within=entry.take("within", float, WITHIN),
             margin=entry.take("margin", float, MARGIN),
-            least=entry.take("least", float, LEAST),
+            minimum=entry.take("minimum", float, MINIMUM),
             part=entry.one_of("part", tuple(PARTS), "claim"),
             lacks=lacks,
             resolution=_resolution(entry, runs),
@@ -576,7 +576,7 @@ def _check_claim(entry: _Entry, claim: Claim, runs: Mapping[str, Runs]) -> None:
     """What a claim's keys must be together, before hours of runs go into it."""
     if not claim.name.replace("-", "_").isidentifier():
         entry.fault(f"id = '{claim.name}' must be a word, as links use it")
-    for key in ("within", "margin", "least", "null"):
+    for key in ("within", "margin", "minimum", "null"):
         value = getattr(claim, key)
         if value is not None and not (math.isfinite(value) and (value >= 0 or key == "null")):
             entry.fault(f"{key} = {value:g} must be a number{'' if key == 'null' else ', 0 or more'}")

@@ -235,17 +235,17 @@ def _picture(entry: _Entry, runs: Mapping[str, Runs], tables: Mapping[str, Table
 
 def sentences_of(made: Reproduction, kind: str) -> tuple[list[str], int]:
     """The sentences of a kind that the numbers of a reproduction allow."""
-    summary, found, nr_missing = summary_of(made), [], 0
+    summary, found, n_missing = summary_of(made), [], 0
     for sentence in summary.sentences.get(kind, ()):
         names = {name for name, *_ in sentence.when} | {name for name, _ in _NAME.findall(sentence.text)}
         try:
             values = {name: _value(made, summary, name) for name in names}
         except MissingError:
-            nr_missing += 1
+            n_missing += 1
             continue
         if all(_is_met(values[name], side, bound) for name, side, bound in sentence.when):
             found.append(_NAME.sub(partial(_in_place, values), sentence.text))
-    return found, nr_missing
+    return found, n_missing
 
 
 def summary_of(made: Reproduction) -> Summary:
@@ -259,7 +259,7 @@ def _value(made: Reproduction, summary: Summary, name: str) -> Range | Interval:
     if isinstance(number, Formula):
         return number.value(made.tables)
     sample = measure_on(number, HERE, made.samples)
-    return mean_interval(sample.values, least=sample.least)
+    return mean_interval(sample.values, minimum=sample.minimum)
 
 
 def _in_place(values: Mapping[str, Range | Interval], match: re.Match[str]) -> str:

@@ -70,7 +70,7 @@ def redrawn_cells(made: Reproduction, redrawn: Redrawn) -> Iterator[dict[str, An
                     continue
                 yield place | {
                     "on": on,
-                    "ours": mean_interval(sample.values, least=sample.least),
+                    "ours": mean_interval(sample.values, minimum=sample.minimum),
                     "sample": sample,
                     "values": list(sample.values),
                 }
@@ -105,9 +105,9 @@ all charts of a row have one axis; else each has its own, and shapes are to be c
 {"".join(parts)}</section>"""
 
 
-def link(made: Reproduction, directory: str) -> str:
+def link(made: Reproduction, folder: str) -> str:
     """Where a run's own file is, from where the page is."""
-    return escape(os.path.relpath(os.path.join(directory, "run.json"), made.folder), quote=True)
+    return escape(os.path.relpath(os.path.join(folder, "run.json"), made.folder), quote=True)
 
 
 def _sources(made: Reproduction, redrawn: Redrawn) -> dict[str, str]:
@@ -210,7 +210,7 @@ def _cell(made: Reproduction, cell: dict[str, Any] | None) -> str:
     between = ""
     if len({*map(number_text, (ours.low, ours.estimate, ours.high))}) > 1 and ours.method != "single":
         between = f'<span class="between">{number_text(ours.low)} to {number_text(ours.high)}</span>'
-    return f'<td><a href="{link(made, cell["sample"].directories[0])}">{number_text(ours.estimate)}</a>{between}</td>'
+    return f'<td><a href="{link(made, cell["sample"].folders[0])}">{number_text(ours.estimate)}</a>{between}</td>'
 
 
 # ---- charts ------------------------------------------------------------------

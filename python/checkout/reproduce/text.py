@@ -84,11 +84,11 @@ def count_sentences(made: Reproduction) -> list[str]:
         if total:
             sentences.append(f"Of {total} {what}{'' if total == 1 else 's'} {', '.join(parts)}.")
     by_claim = {each.claim.name: each.verdict for each in made.chosen}
-    nr_other = len({each.claim.name for each in made.others if each.verdict != by_claim[each.claim.name]})
+    n_other = len({each.claim.name for each in made.others if each.verdict != by_claim[each.claim.name]})
     if made.others:
         sentences.append(
-            f"On further sets of runs {nr_other or 'no'} claim{'' if nr_other == 1 else 's'} "
-            f"come{'s' if nr_other == 1 else ''} to another result."
+            f"On further sets of runs {n_other or 'no'} claim{'' if n_other == 1 else 's'} "
+            f"come{'s' if n_other == 1 else ''} to another result."
         )
     return sentences
 

@@ -39,7 +39,7 @@ class _Writer:
         self.ops: list[bytes] = []
         self.values: list[int] = []
         self.objects: dict[str, int] = {}
-        self.nr_cpus_min = 0
+        self.n_cpus_min = 0
 
     def string(self, text: str) -> int:
         """Add a text, of which there is only this one; return its place."""
@@ -47,19 +47,19 @@ class _Writer:
         self.strings += text.encode() + b"\0"
         return offset
 
-    def row(self, group: Group, *, name: str, class_idx: int, nr_ops: int, parents: list[int] | None = None,
+    def row(self, group: Group, *, name: str, class_idx: int, n_ops: int, parents: list[int] | None = None,
             each_has_own: bool = False) -> None:  # fmt: skip
         """Add the tasks of a class, whose ops come next."""
         given, fields = 0, dict(_FIELDS)
-        affinity, nr_words, arrival_ns = layout.NONE, 0, group.arrival_ns
+        affinity, n_words, arrival_ns = layout.NONE, 0, group.arrival_ns
         if parents is None:
             for key, value in group.attributes:
                 fields[key] = value
                 given |= 1 << ATTRIBUTES[key][0]
             if group.affinity:
-                affinity, nr_words = len(self.values), 1
+                affinity, n_words = len(self.values), 1
                 self.values.append(sum(1 << cpu for cpu in set(group.affinity)))
-                self.nr_cpus_min = max(self.nr_cpus_min, max(group.affinity) + 1)
+                self.n_cpus_min = max(self.n_cpus_min, max(group.affinity) + 1)
         else:
             arrival_ns = layout.ARRIVAL_SPAWNED
         place, first = self.string(name), len(self.ops)
@@ -68,7 +68,7 @@ class _Writer:
                 _TASK.pack(
                     arrival_ns, fields["deadline"], fields["burst"], place, class_idx,
                     layout.NONE if parents is None else parents[number],
-                    first + number * nr_ops * each_has_own, nr_ops, affinity, nr_words, given,
+                    first + number * n_ops * each_has_own, n_ops, affinity, n_words, given,
                     0, fields["priority"], fields["tickets"], fields["credits"], 0, fields["group"],
                     fields["weight"], 0,
                 )
@@ -105,7 +105,7 @@ class _Writer:
             _HEADER.pack(
                 layout.MAGIC, layout.VERSION, _HEADER.size, offsets[-1] + len(self.strings), self.world.seed,
                 self.world.horizon_ns, len(self.tasks), len(self.ops), len(self.objects), len(self.values),
-                len(self.strings), self.nr_cpus_min, *offsets, 0, 0,
+                len(self.strings), self.n_cpus_min, *offsets, 0, 0,
             )
             + b"".join(parts)
             + self.strings
@@ -150,45 +150,45 @@ def _takes_time(group: Group) -> bool:
 def _write(writer: _Writer, world: World, names: list[str]) -> bytes:
     """Those that arrive, then their children."""
     class_idx, first, forkers = 0, 0, []
-    nr_first = world.nr_tasks
+    n_first = world.n_tasks
     for name, group in zip(names, world.groups, strict=True):
         is_loop = group.rounds != 1
-        nr_steps = sum(3 if phase.verb == "locked" else 1 for phase in group.phases)
+        n_steps = sum(3 if phase.verb == "locked" else 1 for phase in group.phases)
         if group.role == "pair":
             for half in (1, 2):
                 writer.row(
-                    group, name=f"{name}-{half}", class_idx=class_idx, nr_ops=nr_steps + 2 + 2 * is_loop + 1
+                    group, name=f"{name}-{half}", class_idx=class_idx, n_ops=n_steps + 2 + 2 * is_loop + 1
                 )
-                _body(writer, group, nr_steps + 2, pipe=name, half=half)
+                _body(writer, group, n_steps + 2, pipe=name, half=half)
                 class_idx, first = class_idx + 1, first + group.count
         elif group.role == "forker":
-            nr_inside = nr_steps + 1 + group.is_awaited
-            nr_ops = nr_inside + 2 * is_loop + 1
-            writer.row(group, name=name, class_idx=class_idx, nr_ops=nr_ops, each_has_own=group.count > 1)
+            n_inside = n_steps + 1 + group.is_awaited
+            n_ops = n_inside + 2 * is_loop + 1
+            writer.row(group, name=name, class_idx=class_idx, n_ops=n_ops, each_has_own=group.count > 1)
             for number in range(group.count):
-                _body(writer, group, nr_inside, children=nr_first + number * group.rounds)
+                _body(writer, group, n_inside, children=n_first + number * group.rounds)
             forkers.append((name, group, first, class_idx + 1))
-            nr_first += group.count * group.rounds
+            n_first += group.count * group.rounds
             class_idx, first = class_idx + 2, first + group.count
         else:
-            writer.row(group, name=name, class_idx=class_idx, nr_ops=nr_steps + 2 * is_loop + 1)
-            _body(writer, group, nr_steps)
+            writer.row(group, name=name, class_idx=class_idx, n_ops=n_steps + 2 * is_loop + 1)
+            _body(writer, group, n_steps)
             class_idx, first = class_idx + 1, first + group.count
     for name, group, parent, idx in forkers:
         parents = [parent + number for number in range(group.count) for _ in range(group.rounds)]
-        writer.row(group, name=f"{name}-child", class_idx=idx, nr_ops=2, parents=parents)
+        writer.row(group, name=f"{name}-child", class_idx=idx, n_ops=2, parents=parents)
         writer.op("run", b=group.child_ns)
         writer.ops.append(_EXIT)
     return writer.data()
 
 
 def _body(
-    writer: _Writer, group: Group, nr_inside: int, *, pipe: str = "", half: int = 0, children: int = -1
+    writer: _Writer, group: Group, n_inside: int, *, pipe: str = "", half: int = 0, children: int = -1
 ) -> None:
     """The ops of a task: its loop, what its role adds, its phases, the end."""
     is_loop = group.rounds != 1
     if is_loop:
-        writer.op("loop", a=nr_inside + 1, b=group.rounds)
+        writer.op("loop", a=n_inside + 1, b=group.rounds)
     if half == 2:
         writer.op("recv", a=writer.objects[f"{pipe}-there"], b=1)
     if children >= 0:

@@ -99,12 +99,12 @@ class Worlds:
 
     def _request(self, world: World) -> bytes:
         """A world as the process takes it."""
-        words = ["--cpus", str(world.nr_cpus), "--seed", str(world.seed), "--tick-ns", str(world.tick_ns)]
+        words = ["--cpus", str(world.n_cpus), "--seed", str(world.seed), "--tick-ns", str(world.tick_ns)]
         settings = dict(world.settings)
         if self.built.launch:
             parts = (part.partition("=") for part in world.topology.split(",") if part)
             sizes = {key: int(size) for key, _, size in parts}
-            settings = for_machine(self.built.launch, world.nr_cpus, sizes) | self.built.values | settings
+            settings = for_machine(self.built.launch, world.n_cpus, sizes) | self.built.values | settings
         for name, value in settings.items():
             words += ["--set", f"{name}={value}"]
         if world.topology:
@@ -152,12 +152,12 @@ class Worlds:
 def _chunks(requests: list[bytes]) -> Iterator[list[bytes]]:
     """Put requests together as far as they fit into a pipe; a larger one alone is sent, too."""
     chunk: list[bytes] = []
-    nr_bytes = 0
+    n_bytes = 0
     for request in requests:
-        if chunk and nr_bytes + len(request) > CHUNK_BYTES_MAX:
+        if chunk and n_bytes + len(request) > CHUNK_BYTES_MAX:
             yield chunk
-            chunk, nr_bytes = [], 0
+            chunk, n_bytes = [], 0
         chunk.append(request)
-        nr_bytes += len(request)
+        n_bytes += len(request)
     if chunk:
         yield chunk

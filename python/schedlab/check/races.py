@@ -48,7 +48,7 @@ def draw_interleaving(rng: random.Random) -> str:
     return f"{rng.randrange(1 << 32)}:{rng.choice(NR_SWITCHES)}"
 
 
-def nr_switches(interleaving: str) -> int:
+def n_switches(interleaving: str) -> int:
     """How many switches a list has; 0 for a seed."""
     return interleaving.count(">")
 
@@ -66,7 +66,7 @@ def fewer_switches(interleaving: str) -> Iterator[str]:
     str
         Each is to be tried in place of the other; none is empty.
     """
-    switches = interleaving.split(",") if nr_switches(interleaving) else []
+    switches = interleaving.split(",") if n_switches(interleaving) else []
     length = len(switches) // 2
     while length:
         for at in range(0, len(switches), length):

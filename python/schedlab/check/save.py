@@ -2,7 +2,7 @@
 """A broken property as files: a workload, the run that shows it, and a test.
 
         out/check/mine/stall-1.toml     the world; its first lines say how it is run
-        out/check/mine/stall-1/         the run's directory, for `schedlab gantt` and `trace`
+        out/check/mine/stall-1/         the run's folder, for `schedlab gantt` and `trace`
         out/check/mine/test_mine_check.py   one test for each file that is there
 
 Invariant: what is written is enough to repeat the failure without the search.
@@ -65,7 +65,7 @@ class Saved:
     world : pathlib.Path or None
         The workload's file; None: the workload was given, and has one.
     run : pathlib.Path or None
-        Directory of the run; None: its CPUs interleave, which `--replay` alone repeats.
+        Folder of the run; None: its CPUs interleave, which `--replay` alone repeats.
     run_command, replay_command : str
         What repeats it.
     on_linux : str
@@ -124,7 +124,7 @@ def save(
         "--policy",
         policy,
         "--cpus",
-        str(world.nr_cpus),
+        str(world.n_cpus),
         "--seed",
         str(world.seed),
     ]
@@ -148,7 +148,7 @@ def save(
     if world.interleaving:
         return Saved(None if workload_name else path, None, run_command, replay)
     result = api.run(
-        name, policy, seeds=[world.seed], cpus=world.nr_cpus, topology=world.topology,
+        name, policy, seeds=[world.seed], cpus=world.n_cpus, topology=world.topology,
         set=dict(settings), out=folder / path.stem,
     )  # fmt: skip
     return Saved(
@@ -197,18 +197,18 @@ def try_on_linux(saved: Saved, world: World, finding: Finding, built: BuiltPolic
     """
     if saved.run is None:
         return replace(saved, on_linux="not tried on Linux: there CPUs interleave as they happen to")
-    if saved.world is None or world.topology or world.nr_cpus > LINUX_CPUS_MAX:
+    if saved.world is None or world.topology or world.n_cpus > LINUX_CPUS_MAX:
         return replace(
             saved, on_linux=f"not tried on Linux: the guest has up to {LINUX_CPUS_MAX} CPUs, all alike"
         )
     result = api.run(
-        saved.world, _policy_word(built), seeds=[world.seed], cpus=world.nr_cpus, host="guest", timeout="1800s",
+        saved.world, _policy_word(built), seeds=[world.seed], cpus=world.n_cpus, host="guest", timeout="1800s",
         set={f"{built.policy.name}.{key}": _in_words(built, key, value) for key, value in world.settings},
         out=saved.run.parents[2].with_name(f"{saved.world.stem}-on-linux"),
     )  # fmt: skip
     run = result.runs.row(0, named=True)
-    directory = Path(run["directory"])
-    kernel = json.loads((directory / "run.json").read_text())["environment"].get("guest_kernel", "Linux")
+    folder = Path(run["directory"])
+    kernel = json.loads((folder / "run.json").read_text())["environment"].get("guest_kernel", "Linux")
     seen = broken_by(run["error_kind"], run["error"] or "")
     if seen == finding.broken:
         text = f"confirmed on Linux ({kernel}): {run['error']}"
@@ -255,7 +255,7 @@ def read_world(path: Path) -> World:
             f"{path}: no line '{MARK.strip()} {{...}}' says how it is run; give it with --workload instead"
         ) from error
     return World(
-        nr_cpus=workload.cpus,
+        n_cpus=workload.cpus,
         topology=topology,
         tick_ns=workload.tick_ns,
         groups=(),
@@ -263,7 +263,7 @@ def read_world(path: Path) -> World:
         seed=seed,
         horizon_ns=0,
         given=workload,
-        nr_cpus_min=max(1, workload.cpus_min),
+        n_cpus_min=max(1, workload.cpus_min),
         interleaving=interleaving,
     )
 

@@ -74,8 +74,8 @@ class Task:
 class Batch:
     """What one batch has shown."""
 
-    nr_worlds: int = 0
-    nr_repeated: int = 0
+    n_worlds: int = 0
+    n_repeated: int = 0
     failed: list[tuple[World, Finding]] = field(default_factory=list)
     longest_wait_ns: int = 0
     roles: set[str] = field(default_factory=set)
@@ -84,9 +84,9 @@ class Batch:
 
     def add(self, world: World, trial: Trial) -> None:
         """Count a world, and keep it where it has failed."""
-        self.nr_worlds += 1
+        self.n_worlds += 1
         self.roles |= {group.role for group in world.groups}
-        self.cpus.add(world.nr_cpus)
+        self.cpus.add(world.n_cpus)
         if trial.finding is not None:
             self.failed.append((replace(world, interleaving=trial.interleaving), trial.finding))
 
@@ -97,7 +97,7 @@ class Found:
 
     first: World
     smallest: Shrunk
-    nr_seen: int = 1
+    n_seen: int = 1
 
 
 @dataclass
@@ -108,9 +108,9 @@ class Report:
     ----------
     found : list of Found
         One for each kind of failure.
-    nr_worlds : int
+    n_worlds : int
         Worlds that were tried, without those of shrinking.
-    nr_repeated : int
+    n_repeated : int
         Of those, how many were run twice, with equal records.
     seconds : float
         On the wall clock.
@@ -123,8 +123,8 @@ class Report:
     """
 
     found: list[Found] = field(default_factory=list)
-    nr_worlds: int = 0
-    nr_repeated: int = 0
+    n_worlds: int = 0
+    n_repeated: int = 0
     seconds: float = 0.0
     longest_wait_ns: int = 0
     roles: set[str] = field(default_factory=set)
@@ -133,8 +133,8 @@ class Report:
 
     def add(self, batch: Batch) -> None:
         """Count what a batch has done."""
-        self.nr_worlds += batch.nr_worlds
-        self.nr_repeated += batch.nr_repeated
+        self.n_worlds += batch.n_worlds
+        self.n_repeated += batch.n_repeated
         self.longest_wait_ns = max(self.longest_wait_ns, batch.longest_wait_ns)
         self.roles |= batch.roles
         self.cpus |= batch.cpus
@@ -153,7 +153,7 @@ def _do_batch_in_process(task: Task, number: int) -> Batch:
 
 
 def do_batch(
-    task: Task, number: int, nr_worlds: int = BATCH_WORLDS, laboratory: Laboratory | None = None
+    task: Task, number: int, n_worlds: int = BATCH_WORLDS, laboratory: Laboratory | None = None
 ) -> Batch:
     """Try the worlds of one batch.
 
@@ -163,7 +163,7 @@ def do_batch(
         The policy.
     number : int
         Of the batch, from 0.
-    nr_worlds : int, default 100
+    n_worlds : int, default 100
         How many.
     laboratory : Laboratory, optional
         Of this task; default: a new one.
@@ -178,9 +178,9 @@ def do_batch(
     batch = Batch()
     nearest: tuple[int, World] | None = None
     with nullcontext(laboratory) if laboratory else task.laboratory() as own:
-        for begin in range(0, nr_worlds, CHUNK_WORLDS):
+        for begin in range(0, n_worlds, CHUNK_WORLDS):
             worlds = []
-            for _ in range(min(CHUNK_WORLDS, nr_worlds - begin)):
+            for _ in range(min(CHUNK_WORLDS, n_worlds - begin)):
                 if nearest is not None and rng.random() < 0.5:
                     world = change_world(rng, nearest[1], policy, values)
                 else:
@@ -211,7 +211,7 @@ def _repeat(
         if (first + at) % REPEATED_ONE_IN == 0:
             if laboratory.try_world(world).record_hash != trials[at].record_hash:
                 raise SchedlabError(f"two runs of one world differ (seed {task.seed}, world {first + at})")
-            batch.nr_repeated += 1
+            batch.n_repeated += 1
         if (first + at) % ALONE_ONE_IN == 0 and trials[at].finding is None:
             alone = laboratory.try_alone(world)
             if alone.longest_wait_ns != trials[at].longest_wait_ns:
@@ -225,8 +225,8 @@ def search(
     task: Task,
     *,
     budget_seconds: float,
-    nr_worlds_max: int | None = None,
-    nr_processes: int | None = None,
+    n_worlds_max: int | None = None,
+    n_processes: int | None = None,
     finds_all: bool = False,
     corpus: Sequence[World] = (),
     on_progress: Callable[[Report], None] = lambda report: None,
@@ -239,9 +239,9 @@ def search(
         The policy and what is held against it.
     budget_seconds : float
         On the wall clock, shrinking included.
-    nr_worlds_max : int, optional
+    n_worlds_max : int, optional
         Also an end; rounded up to whole batches.
-    nr_processes : int, optional
+    n_processes : int, optional
         Default: one for each CPU of this machine.
     finds_all : bool, default False
         Go on to the end of the budget after the first failure.
@@ -269,7 +269,7 @@ def search(
     def take(world: World, finding: Finding) -> None:
         known = seen.get(finding.signature)
         if known is not None:
-            seen[finding.signature] = Found(known.first, known.smallest, known.nr_seen + 1)
+            seen[finding.signature] = Found(known.first, known.smallest, known.n_seen + 1)
             return
         _confirm(task, world, finding)
         left = begun + budget_seconds - time.monotonic()
@@ -277,18 +277,18 @@ def search(
         seen[finding.signature] = Found(world, small)
 
     def is_over() -> bool:
-        enough = nr_worlds_max is not None and report.nr_worlds >= nr_worlds_max
+        enough = n_worlds_max is not None and report.n_worlds >= n_worlds_max
         return enough or time.monotonic() - begun >= budget_seconds or bool(seen and not finds_all)
 
     try:
         for world in corpus:
             trial = laboratory.try_world(world)
-            report.nr_worlds += 1
+            report.n_worlds += 1
             if trial.finding is not None:
                 take(world, trial.finding)
         if not is_over():
-            _search_in_processes(task, nr_processes or os.cpu_count() or 1, report, take, is_over, on_progress,
-                                 nr_worlds_max)  # fmt: skip
+            _search_in_processes(task, n_processes or os.cpu_count() or 1, report, take, is_over, on_progress,
+                                 n_worlds_max)  # fmt: skip
     except KeyboardInterrupt:
         report.is_interrupted = True
     finally:
@@ -300,22 +300,22 @@ def search(
 
 def _search_in_processes(
     task: Task,
-    nr_processes: int,
+    n_processes: int,
     report: Report,
     take: Callable[[World, Finding], None],
     is_over: Callable[[], bool],
     on_progress: Callable[[Report], None],
-    nr_worlds_max: int | None,
+    n_worlds_max: int | None,
 ) -> None:
     """Hand out batches in their order, and take in what they find in that order."""
     context = multiprocessing.get_context("spawn")
     next_out = next_in = 0
     pending: dict[int, Future[Batch]] = {}
-    last = None if nr_worlds_max is None else -(-nr_worlds_max // BATCH_WORLDS)
-    with ProcessPoolExecutor(nr_processes, mp_context=context) as pool:
+    last = None if n_worlds_max is None else -(-n_worlds_max // BATCH_WORLDS)
+    with ProcessPoolExecutor(n_processes, mp_context=context) as pool:
         try:
             while not is_over():
-                while len(pending) < 2 * nr_processes and (last is None or next_out < last):
+                while len(pending) < 2 * n_processes and (last is None or next_out < last):
                     pending[next_out] = pool.submit(_do_batch_in_process, task, next_out)
                     next_out += 1
                 if not pending:

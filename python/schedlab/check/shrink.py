@@ -35,7 +35,7 @@ class Shrunk:
         It fails.
     finding : Finding
         How.
-    nr_trials : int
+    n_trials : int
         Worlds that were tried for it.
     seconds : float
         On the wall clock.
@@ -43,7 +43,7 @@ class Shrunk:
 
     world: World
     finding: Finding
-    nr_trials: int
+    n_trials: int
     seconds: float
 
 
@@ -79,7 +79,7 @@ def shrink(
         At most as large as `world`.
     """
     begun = time.monotonic()
-    nr_trials, is_smaller = 0, True
+    n_trials, is_smaller = 0, True
     while is_smaller and time.monotonic() - begun < seconds_max:
         is_smaller = False
         for simpler in simpler_worlds(world, slice_ns):
@@ -87,7 +87,7 @@ def shrink(
                 trial = None
                 with contextlib.suppress(SpecError):
                     trial = laboratory.try_world(candidate)
-                    nr_trials += 1
+                    n_trials += 1
                 found = trial.finding if trial else None
                 if trial and found and found.signature == finding.signature:
                     # Of a list, the switches that the run has come to.
@@ -100,4 +100,4 @@ def shrink(
                 break
     # What takes a minute to be seen says so to whoever runs it.
     world = replace(world, horizon_ns=finding.horizon_ns)
-    return Shrunk(world, finding, nr_trials, time.monotonic() - begun)
+    return Shrunk(world, finding, n_trials, time.monotonic() - begun)

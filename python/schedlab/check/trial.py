@@ -307,7 +307,7 @@ class Laboratory:
             policy=built,
             program=self._folder / "program",
             records=self._folder / "records.slr",
-            nr_cpus=world.nr_cpus,
+            n_cpus=world.n_cpus,
             seed=world.seed,
             tick_ns=world.tick_ns,
             options=tuple(

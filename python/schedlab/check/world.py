@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from ..policy.find import Knob, Policy
 from ..units import format_duration
 from ..workload.model import Workload
-from .races import draw_interleaving, fewer_switches, nr_switches
+from .races import draw_interleaving, fewer_switches, n_switches
 
 MS = 1_000_000
 #: How long a world lasts. Long enough for hundreds of slices, and for a task to be missed.
@@ -95,7 +95,7 @@ class World:
     interleave as `interleaving` says, see hosts/check/interleave.c; empty: not at all.
     """
 
-    nr_cpus: int
+    n_cpus: int
     topology: str
     tick_ns: int
     groups: tuple[Group, ...]
@@ -103,11 +103,11 @@ class World:
     seed: int = 1
     horizon_ns: int = HORIZON_NS
     given: Workload | None = None
-    nr_cpus_min: int = 1
+    n_cpus_min: int = 1
     interleaving: str = ""
 
     @property
-    def nr_tasks(self) -> int:
+    def n_tasks(self) -> int:
         """Tasks that are there without those that others start."""
         return sum(group.count * (2 if group.role == "pair" else 1) for group in self.groups)
 
@@ -116,8 +116,8 @@ class World:
         """How much a person has to read to understand it; what shrinking makes small."""
         phases = sum(len(group.phases) + (group.rounds > 1) for group in self.groups)
         given = sum(len(g.attributes) + bool(g.affinity) + bool(g.arrival_ns) for g in self.groups)
-        machine = self.nr_cpus + 2 * bool(self.topology) + len(self.settings)
-        return 4 * self.nr_tasks + 2 * phases + given + machine + nr_switches(self.interleaving)
+        machine = self.n_cpus + 2 * bool(self.topology) + len(self.settings)
+        return 4 * self.n_tasks + 2 * phases + given + machine + n_switches(self.interleaving)
 
 
 # ---- drawing ------------------------------------------------------------------
@@ -152,7 +152,7 @@ class _Drawer:
         self.policy = policy
         self.tick_ns = rng.choice(TICKS_NS)
         self.slice_ns = slice_of(policy, values)
-        self.nr_cpus = rng.choices([*CPUS], [*CPUS.values()])[0]
+        self.n_cpus = rng.choices([*CPUS], [*CPUS.values()])[0]
         is_kept = [rng.random() < 0.5 for _ in ROLES]
         self.roles = [role for role, keep in zip(ROLES, is_kept, strict=True) if keep] or ["hog"]
         #: Whether tasks of this world have attributes, masks, times of arrival of their own.
@@ -199,8 +199,8 @@ class _Drawer:
         role = self.rng.choice(self.roles)
         rng = self.rng
         mask: tuple[int, ...] = ()
-        if self.has["affinity"] and self.nr_cpus > 1 and rng.random() < 0.6:
-            mask = tuple(sorted(rng.sample(range(self.nr_cpus), rng.randint(1, max(1, self.nr_cpus - 1)))))
+        if self.has["affinity"] and self.n_cpus > 1 and rng.random() < 0.6:
+            mask = tuple(sorted(rng.sample(range(self.n_cpus), rng.randint(1, max(1, self.n_cpus - 1)))))
         return Group(
             role=role,
             phases=self.phases(role),
@@ -242,22 +242,22 @@ def draw_world(
     )
     drawer = _Drawer(rng, policy, values | dict(settings))
     # Small worlds first: most failures need no more than two or three tasks.
-    nr_groups = rng.choices(range(1, NR_GROUPS_MAX + 1), (15, 30, 25, 15, 10, 5))[0]
+    n_groups = rng.choices(range(1, NR_GROUPS_MAX + 1), (15, 30, 25, 15, 10, 5))[0]
     fitting = [
-        t for t in TOPOLOGIES if not t or (drawer.nr_cpus % 2 == 0 and ("4" not in t or drawer.nr_cpus > 2))
+        t for t in TOPOLOGIES if not t or (drawer.n_cpus % 2 == 0 and ("4" not in t or drawer.n_cpus > 2))
     ]
     topology = rng.choice(fitting) if rng.random() < 0.4 else ""
     if given is not None:
-        nr_cpus = max(drawer.nr_cpus, given.nr_cpus_min)
-        topology = topology if nr_cpus == drawer.nr_cpus else ""
+        n_cpus = max(drawer.n_cpus, given.n_cpus_min)
+        topology = topology if n_cpus == drawer.n_cpus else ""
         return replace(
-            given, nr_cpus=nr_cpus, topology=topology, settings=settings, seed=rng.randrange(1, 1 << 16)
+            given, n_cpus=n_cpus, topology=topology, settings=settings, seed=rng.randrange(1, 1 << 16)
         )
     return World(
-        nr_cpus=drawer.nr_cpus,
+        n_cpus=drawer.n_cpus,
         topology=topology,
         tick_ns=drawer.tick_ns,
-        groups=tuple(drawer.group() for _ in range(nr_groups)),
+        groups=tuple(drawer.group() for _ in range(n_groups)),
         settings=settings,
         seed=rng.randrange(1, 1 << 16),
     )
@@ -265,9 +265,9 @@ def draw_world(
 
 def interleaved(rng: random.Random, world: World) -> World:
     """Draw how the CPUs of a world interleave; a world of one CPU gets two, or more."""
-    nr_cpus = max(world.nr_cpus, rng.choice((2, 2, 2, 3, 4)))
-    topology = world.topology if nr_cpus == world.nr_cpus else ""
-    return replace(world, nr_cpus=nr_cpus, topology=topology, interleaving=draw_interleaving(rng))
+    n_cpus = max(world.n_cpus, rng.choice((2, 2, 2, 3, 4)))
+    topology = world.topology if n_cpus == world.n_cpus else ""
+    return replace(world, n_cpus=n_cpus, topology=topology, interleaving=draw_interleaving(rng))
 
 
 def _bounds(knob: Knob) -> list[int]:
@@ -282,7 +282,7 @@ def change_world(rng: random.Random, world: World, policy: Policy, values: dict[
         return draw_world(rng, policy, values, world)
     other = draw_world(rng, policy, values)
     group = rng.choice(other.groups)
-    mask = tuple(cpu for cpu in group.affinity if cpu < world.nr_cpus)
+    mask = tuple(cpu for cpu in group.affinity if cpu < world.n_cpus)
     group = replace(group, affinity=mask)
     groups = list(world.groups)
     at = rng.randrange(len(groups))
@@ -317,7 +317,7 @@ def to_toml(
     """
     lines = [
         "[workload]", f'title = "{title}"', 'question = "Does every task get its turn?"',
-        f'tick = "{format_duration(world.tick_ns)}"', f"cpus = {world.nr_cpus}", 'jitter = "0s"',
+        f'tick = "{format_duration(world.tick_ns)}"', f"cpus = {world.n_cpus}", 'jitter = "0s"',
         f'horizon = "{format_duration(horizon_ns or world.horizon_ns)}"',
     ]  # fmt: skip
     objects = []
@@ -404,8 +404,8 @@ def simpler_worlds(world: World, default_slice_ns: int) -> Iterator[World]:
     if len(groups) > 1:
         for at in range(len(groups)):
             yield replace(world, groups=groups[:at] + groups[at + 1 :])
-    for nr_cpus in [n for n in CPUS if world.nr_cpus_min <= n < world.nr_cpus]:
-        yield _on_cpus(world, nr_cpus)
+    for n_cpus in [n for n in CPUS if world.n_cpus_min <= n < world.n_cpus]:
+        yield _on_cpus(world, n_cpus)
     if world.topology:
         yield replace(world, topology="")
     for at in range(len(world.settings)):
@@ -419,13 +419,13 @@ def simpler_worlds(world: World, default_slice_ns: int) -> Iterator[World]:
         yield replace(world, tick_ns=MS)
 
 
-def _on_cpus(world: World, nr_cpus: int) -> World:
+def _on_cpus(world: World, n_cpus: int) -> World:
     """The same tasks on fewer CPUs."""
     groups = tuple(
-        replace(group, affinity=tuple(cpu for cpu in group.affinity if cpu < nr_cpus))
+        replace(group, affinity=tuple(cpu for cpu in group.affinity if cpu < n_cpus))
         for group in world.groups
     )
-    return replace(world, nr_cpus=nr_cpus, topology=world.topology if nr_cpus % 4 == 0 else "", groups=groups)
+    return replace(world, n_cpus=n_cpus, topology=world.topology if n_cpus % 4 == 0 else "", groups=groups)
 
 
 def _simpler_groups(group: Group, tick_ns: int, slice_ns: int) -> Iterator[Group]:

@@ -187,7 +187,7 @@ def run(
         workloads,
         policies,
         out or fresh_folder(),
-        nr_seeds=seeds,
+        n_seeds=seeds,
         first_seed=seed,
         baseline=baseline,
         settings=settings,
@@ -358,7 +358,7 @@ def demo(
     from ..runs.run import run_plan
     from .demo import demo_plan
 
-    plan = demo_plan(out=out, nr_seeds=seeds)
+    plan = demo_plan(out=out, n_seeds=seeds)
     if as_json:
         result = run_plan(plan)
         print(result.as_json())

@@ -86,7 +86,7 @@ def check(
         task = replace(task, properties=task.properties - {"race"})
     seconds = parse_duration(budget, place="--budget") / 1e9
     report = search(
-        task, budget_seconds=0 if replay else seconds, nr_worlds_max=worlds, finds_all=is_all,
+        task, budget_seconds=0 if replay else seconds, n_worlds_max=worlds, finds_all=is_all,
         corpus=known, on_progress=_progress(as_json, seconds),
     )  # fmt: skip
     given_name = workload or (str(paths[0]) if paths else "")
@@ -169,8 +169,8 @@ def _given(name: str) -> World:
     from ..workload.find import load_workload
 
     workload = load_workload(name)
-    return World(nr_cpus=workload.cpus, topology="", tick_ns=workload.tick_ns, groups=(), horizon_ns=0,
-                 given=workload, nr_cpus_min=max(1, workload.cpus_min))  # fmt: skip
+    return World(n_cpus=workload.cpus, topology="", tick_ns=workload.tick_ns, groups=(), horizon_ns=0,
+                 given=workload, n_cpus_min=max(1, workload.cpus_min))  # fmt: skip
 
 
 def _progress(as_json: bool, seconds: float) -> Callable[[Report], None]:
@@ -178,7 +178,7 @@ def _progress(as_json: bool, seconds: float) -> Callable[[Report], None]:
 
     def show(report: Report) -> None:
         if not as_json and sys.stderr.isatty():
-            text = f"{report.nr_worlds:,} worlds, longest wait {report.longest_wait_ns / 1e6:.0f} ms (of {seconds:.0f} s)"
+            text = f"{report.n_worlds:,} worlds, longest wait {report.longest_wait_ns / 1e6:.0f} ms (of {seconds:.0f} s)"
             print(f"\r\033[K{text}\r", end="", file=sys.stderr, flush=True)
 
     return show
@@ -189,8 +189,8 @@ def _as_json(report: Report, task: Task, saved: list[Saved]) -> dict[str, Any]:
     return {
         "policy": task.built.policy.name,
         "properties": sorted(task.held),
-        "worlds": report.nr_worlds,
-        "repeated": report.nr_repeated,
+        "worlds": report.n_worlds,
+        "repeated": report.n_repeated,
         "seconds": report.seconds,
         "longest_wait_ns": report.longest_wait_ns,
         "is_interrupted": report.is_interrupted,
@@ -198,12 +198,12 @@ def _as_json(report: Report, task: Task, saved: list[Saved]) -> dict[str, Any]:
             {
                 "property": each.smallest.finding.broken,
                 "text": each.smallest.finding.text,
-                "times_seen": each.nr_seen,
-                "cpus": each.smallest.world.nr_cpus,
-                "tasks": each.smallest.world.nr_tasks,
+                "times_seen": each.n_seen,
+                "cpus": each.smallest.world.n_cpus,
+                "tasks": each.smallest.world.n_tasks,
                 "size_first": each.first.size,
                 "size": each.smallest.world.size,
-                "trials": each.smallest.nr_trials,
+                "trials": each.smallest.n_trials,
                 "workload": files.world and str(files.world),
                 "interleaving": each.smallest.world.interleaving or None,
                 "directory": files.run and str(files.run),

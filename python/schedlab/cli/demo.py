@@ -19,7 +19,7 @@ REPORT_FOLDERS = ("report-1", "report-5")
 POLICIES = ("fifo", "rr", "priority", "lottery", "mlfq", "cfs", "credit")
 
 
-def demo_plan(*, out: Path, nr_seeds: int) -> Plan:
+def demo_plan(*, out: Path, n_seeds: int) -> Plan:
     """Plan the demo."""
     from ..paths import command_line
     from ..workload.find import list_workloads
@@ -32,6 +32,6 @@ def demo_plan(*, out: Path, nr_seeds: int) -> Plan:
         workloads=chosen,
         policies=[name for name in POLICIES if name in there],
         out=out,
-        nr_seeds=nr_seeds,
+        n_seeds=n_seeds,
         command_line=command_line(),
     )

@@ -40,7 +40,7 @@ def import_file(
     ],
     out: Annotated[
         Path | None,
-        typer.Option(help="File to write, default: standard output; of a trace: directory of the run."),
+        typer.Option(help="File to write, default: standard output; of a trace: folder of the run."),
     ] = None,
     duration: Annotated[
         str | None, typer.Option(help="End of the run, such as 5s, for rt-app's JSON that has none.")

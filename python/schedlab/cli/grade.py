@@ -148,8 +148,8 @@ def _progress(as_json: bool) -> Callable[[str, int, int], None] | None:
     if as_json or not sys.stderr.isatty():
         return None
 
-    def show(student: str, nr_done: int, nr_all: int) -> None:
-        end = "\n" if nr_done == nr_all else ""
-        print(f"\r\033[K{nr_done} of {nr_all}: {student}", end=end, file=sys.stderr, flush=True)
+    def show(student: str, n_done: int, n_all: int) -> None:
+        end = "\n" if n_done == n_all else ""
+        print(f"\r\033[K{n_done} of {n_all}: {student}", end=end, file=sys.stderr, flush=True)
 
     return show

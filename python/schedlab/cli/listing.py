@@ -28,7 +28,7 @@ def describe_workload(name: str) -> dict[str, Any]:
         "question": workload.question,
         "description": workload.description,
         "cpus": workload.cpus,
-        "tasks": workload.nr_tasks,
+        "tasks": workload.n_tasks,
         "params": {param.name: param.default for param in params},
         "values": {param.name: param.text for param in params},
         "about": {param.name: param.about for param in params},

@@ -101,7 +101,7 @@ class _Shown:
         self.is_silent = is_silent
         self.before: dict[str, tuple[int, int]] = {}
         self.before_ns = time.monotonic_ns()
-        self.nr_lines = 0
+        self.n_lines = 0
 
     def begin(self, name: str, *, is_partial: bool) -> None:
         """The policy has the CPUs."""
@@ -124,10 +124,10 @@ class _Shown:
         self.before, self.before_ns = dict(answer.counts), now_ns
         if self.is_silent:
             return
-        if self.nr_lines and sys.stdout.isatty():
-            sys.stdout.write(f"\033[{self.nr_lines}A\033[J")
+        if self.n_lines and sys.stdout.isatty():
+            sys.stdout.write(f"\033[{self.n_lines}A\033[J")
         print("\n".join(lines), flush=True)
-        self.nr_lines = len(lines)
+        self.n_lines = len(lines)
 
     def end(self, answer: Any, held_ns: int) -> None:
         """Why it is over."""

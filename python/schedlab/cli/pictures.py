@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """`schedlab gantt`, `schedlab trace` and `schedlab explain`: pictures, exports and causes of one run.
 
-Must stay true: nothing but the run directory is needed, wherever it was made.
+Must stay true: nothing but the run folder is needed, wherever it was made.
 Read next: plots/gantt.py, plots/trace.py.
 """
 
@@ -20,7 +20,7 @@ from ..units import parse_duration
 if TYPE_CHECKING:
     from ..program.file import Program
 
-RunArgument = Annotated[Path, typer.Argument(help="Directory of one run, as `schedlab run` leaves it.")]
+RunArgument = Annotated[Path, typer.Argument(help="Folder of one run, as `schedlab run` leaves it.")]
 FromOption = Annotated[str, typer.Option("--from", help="Start of the window, such as 20ms.")]
 ToOption = Annotated[str | None, typer.Option("--to", help="Its end; default: the end of the run.")]
 
@@ -33,7 +33,7 @@ def register(app: typer.Typer) -> None:
 
 
 def open_run(folder: Path) -> Any:
-    """Records and task names of a run directory."""
+    """Records and task names of a run folder."""
     from ..records.file import read_records
 
     path = folder / "records.slr"
@@ -43,7 +43,7 @@ def open_run(folder: Path) -> Any:
     if not path.is_file():
         inside = sorted(folder.glob("**/records.slr"))[:3]
         hint = f"; runs below it: {', '.join(str(p.parent) for p in inside)}" if inside else ""
-        raise NotFoundError(f"{folder} is not the directory of a run: it has no records.slr{hint}")
+        raise NotFoundError(f"{folder} is not the folder of a run: it has no records.slr{hint}")
     return read_records(path), _task_names(folder)
 
 
@@ -92,7 +92,7 @@ def gantt(
     }
     if svg is None:
         columns = width if width is not None else max(40, shutil.get_terminal_size((100, 24)).columns)
-        print(draw_text(records, names=names, width=columns, nr_tasks_max=tasks, **window))
+        print(draw_text(records, names=names, width=columns, n_tasks_max=tasks, **window))
         print(f"{'█'} ran, {'▌'} ran for a part, · waited for a CPU")
         return
     svg.write_text(draw_svg(records, names=names, title=str(run), width_px=width or 1000, **window))
@@ -112,8 +112,8 @@ def trace(
     target = out or run / f"trace.{suffix.get(form, form)}"
     if target.is_dir():
         raise UsageError(f"--out {target} is a folder; name a file")
-    nr_bytes = write_trace(records, target, names=names, form=form)
-    print(f"wrote {target}, {nr_bytes:,} bytes")
+    n_bytes = write_trace(records, target, names=names, form=form)
+    print(f"wrote {target}, {n_bytes:,} bytes")
     if form == FORMATS[0]:
         print("open it at ui.perfetto.dev, or with any copy of that viewer")
 
@@ -179,7 +179,7 @@ def explain(
             records,
             names=names,
             width=max(40, min(100, shutil.get_terminal_size((80, 24)).columns)),
-            nr_tasks_max=20,
+            n_tasks_max=20,
             begin_ns=max(0, stretch.begin_ns - margin_ns),
             end_ns=stretch.end_ns + margin_ns,
         )

@@ -62,7 +62,7 @@ def record(
         int,
         typer.Option("--buffer", min=16, max=1 << 20, metavar="KIB", help="Memory for events, of each CPU."),
     ] = 8192,
-    out: Annotated[Path | None, typer.Option(help="Directory of the run; default: out/<time>.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the run; default: out/<time>.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Record what Linux's scheduler does with a command, a process, or all."""
@@ -136,7 +136,7 @@ def tell(run: dict[str, Any], *, as_json: bool) -> None:
 
 
 def replay(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Directory of a recording, or of any run.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a recording, or of any run.")],
     policy: Annotated[
         list[str], typer.Option("--policy", "-p", help="Names or C files, with commas between.")
     ],
@@ -160,7 +160,7 @@ def replay(
         [workload],
         names,
         out or fresh_folder(),
-        nr_seeds=seeds,
+        n_seeds=seeds,
         settings=settings,
         command_line=command_line(),
         **options,

@@ -59,9 +59,9 @@ def report(
         raise UsageError(f"--out {target} is a folder; name a file, such as {target / 'report.html'}")
     made = write_report(folder, target, figures=figures, workload=workload, baseline=baseline)
     if as_json:
-        print(json.dumps({"path": str(made.path), "bytes": made.nr_bytes, "runs": made.nr_runs,
+        print(json.dumps({"path": str(made.path), "bytes": made.n_bytes, "runs": made.n_runs,
                           "figures": [str(path) for path in made.figures]}))  # fmt: skip
         return
-    print(f"wrote {made.path}, {made.nr_bytes:,} bytes, {made.nr_runs:,} runs; open it in any browser")
+    print(f"wrote {made.path}, {made.n_bytes:,} bytes, {made.n_runs:,} runs; open it in any browser")
     if made.figures:
         print(f"wrote {len(made.figures)} figures to {figures}")

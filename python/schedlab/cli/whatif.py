@@ -21,7 +21,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object 
 SubjectArgument = Annotated[
     str,
     typer.Argument(
-        metavar="TRACE|RUN|WORKLOAD", help="A trace to import, the directory of a run, or a workload."
+        metavar="TRACE|RUN|WORKLOAD", help="A trace to import, the folder of a run, or a workload."
     ),
 ]
 SettingsOption = Annotated[list[str], typer.Option("--set", metavar="POLICY.KNOB=VALUE", help="As for run.")]
@@ -69,7 +69,7 @@ def whatif(
 
     folder = out or fresh_folder()
     asked = open_subject(subject, folder)
-    given: dict[str, Any] = {"cpus": cpus, "settings": settings, "nr_seeds": seeds}
+    given: dict[str, Any] = {"cpus": cpus, "settings": settings, "n_seeds": seeds}
     with Progress() as progress:
         found, result = what_if(
             asked,

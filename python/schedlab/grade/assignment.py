@@ -140,7 +140,7 @@ class Graded:
         What students and tests call it.
     workload : Workload
         Checked.
-    nr_cpus : int
+    n_cpus : int
         CPUs that it is run on.
     is_hidden : bool
         Whether students see its name.
@@ -148,7 +148,7 @@ class Graded:
 
     name: str
     workload: Workload = field(repr=False)
-    nr_cpus: int
+    n_cpus: int
     is_hidden: bool
 
 
@@ -217,9 +217,9 @@ class Assignment:
         For people.
     starter : pathlib.Path or None
         The file that students begin with.
-    nr_seeds : int
+    n_seeds : int
         Runs per student and workload.
-    nr_variants : int
+    n_variants : int
         From how many variants of each workload a student's are drawn.
     timeout_seconds : float
         Longest time on the wall clock for one run.
@@ -233,8 +233,8 @@ class Assignment:
     title: str
     question: str
     starter: Path | None
-    nr_seeds: int
-    nr_variants: int
+    n_seeds: int
+    n_variants: int
     timeout_seconds: float
     workloads: Mapping[str, Graded]
     tests: tuple[Test, ...]
@@ -299,8 +299,8 @@ def read_assignment(path: Path) -> Assignment:
         title=head.title,
         question=head.question,
         starter=starter,
-        nr_seeds=head.seeds,
-        nr_variants=max(head.seeds, head.variants or 5 * head.seeds),
+        n_seeds=head.seeds,
+        n_variants=max(head.seeds, head.variants or 5 * head.seeds),
         timeout_seconds=head.timeout / 1e9,
         workloads=works,
         tests=tuple(tests),
@@ -340,10 +340,10 @@ def _workloads(source: Source, folder: Path) -> dict[str, Graded]:
         except SchedlabError as error:
             source.fault((*at, "source"), place, f"source: {error}")
             continue
-        nr_cpus = table.cpus or max(workload.cpus, workload.cpus_min, 1)
-        if nr_cpus < workload.cpus_min:
-            source.fault((*at, "cpus"), place, f"cpus: it needs at least {workload.cpus_min} (got {nr_cpus})")
-        found[table.name] = Graded(table.name, workload, nr_cpus, table.hidden)
+        n_cpus = table.cpus or max(workload.cpus, workload.cpus_min, 1)
+        if n_cpus < workload.cpus_min:
+            source.fault((*at, "cpus"), place, f"cpus: it needs at least {workload.cpus_min} (got {n_cpus})")
+        found[table.name] = Graded(table.name, workload, n_cpus, table.hidden)
     return found
 
 
@@ -352,7 +352,7 @@ def _test(source: Source, index: int, values: Any, works: Mapping[str, Graded], 
     at: Place = ("test", index)
     name = values.get("name") if isinstance(values, dict) else None
     place = f"test {name!r}" if name else f"test {index + 1}"
-    nr_before = len(source.faults)
+    n_before = len(source.faults)
     table = _table(TestTable, source, at, place, values)
     if table is None:
         return None
@@ -386,7 +386,7 @@ def _test(source: Source, index: int, values: Any, works: Mapping[str, Graded], 
         tasks=tuple(table.tasks or ()),
         finish_ns=table.finish or {},
     )
-    return test if len(source.faults) == nr_before else None
+    return test if len(source.faults) == n_before else None
 
 
 def _check_names(

@@ -84,7 +84,7 @@ def decide_all(
     facts: Sequence[Fact],
     baselines: Mapping[str, Sequence[Fact]],
     *,
-    nr_lines: int,
+    n_lines: int,
     error: str | None,
 ) -> list[Outcome]:
     """Decide every test for one submission.
@@ -97,7 +97,7 @@ def decide_all(
         Of the submission's runs.
     baselines : mapping of str to sequence of Fact
         Of other policies, by name, on the same variants at least.
-    nr_lines : int
+    n_lines : int
         Of the submission.
     error : str or None
         Why it does not compile.
@@ -115,7 +115,7 @@ def decide_all(
             found.append(Outcome(test, 0.0, (Part("", None, "it does not compile", is_hidden),)))
             continue
         if test.rule == "lines_max":
-            parts = [_limited("", nr_lines, test, f"{nr_lines} lines")]
+            parts = [_limited("", n_lines, test, f"{n_lines} lines")]
         else:
             parts = [
                 _part(assignment, test, name, [fact for fact in facts if fact.workload == name], baselines)

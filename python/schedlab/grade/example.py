@@ -55,11 +55,11 @@ class Example:
         How.
     toml : str
         The workload.
-    seed, nr_cpus : int
+    seed, n_cpus : int
         With which it is run.
     svg : str
         Which task had a CPU when; empty where the run has left no records.
-    nr_trials : int
+    n_trials : int
         Workloads that were tried for it.
     """
 
@@ -67,9 +67,9 @@ class Example:
     text: str
     toml: str
     seed: int
-    nr_cpus: int
+    n_cpus: int
     svg: str
-    nr_trials: int
+    n_trials: int
 
 
 class _Shrinker:
@@ -81,18 +81,18 @@ class _Shrinker:
         self.test = test
         self.graded = graded
         self.folder = bench.folder
-        self.nr_trials = 0
+        self.n_trials = 0
         self.signature: str | None = None
 
     def fails(self, values: dict[str, Any], seed: int) -> str | None:
         """How the submission fails on a workload, in the way it has first done; None: it does not."""
-        self.nr_trials += 1
+        self.n_trials += 1
         try:
             workload = parse_workload(write_toml(values), name="example.toml")
             program = compile_workload(workload, seed=seed)
         except SchedlabError:
             return None
-        if workload.cpus_min > self.graded.nr_cpus:
+        if workload.cpus_min > self.graded.n_cpus:
             return None
         path = self.folder / "example.slprog"
         path.write_bytes(program.data)
@@ -122,14 +122,14 @@ class _Shrinker:
         if text is None:
             return None
         is_smaller = has_seed = self.test.rule != "finish"
-        while is_smaller and self.nr_trials < TRIALS_MAX:
+        while is_smaller and self.n_trials < TRIALS_MAX:
             is_smaller = False
             for simpler in simpler_values(values, keeps_time=self.test.rule == "shares"):
                 found = self.fails(simpler, seed)
                 if found is not None:
                     values, text, is_smaller = simpler, found, True
                     break
-                if self.nr_trials >= TRIALS_MAX:
+                if self.n_trials >= TRIALS_MAX:
                     break
         if has_seed and self.fails(values, 1):
             seed = 1
@@ -178,9 +178,9 @@ def find_example(bench: Bench, built: BuiltPolicy, number: int, name: str, varia
         text=text,
         toml=write_toml(values),
         seed=seed,
-        nr_cpus=graded.nr_cpus,
+        n_cpus=graded.n_cpus,
         svg=_picture(bench.folder / "example.slr", values, seed, is_wait=test.rule == "wait_max"),
-        nr_trials=shrinker.nr_trials,
+        n_trials=shrinker.n_trials,
     )
 
 

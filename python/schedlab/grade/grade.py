@@ -108,7 +108,7 @@ class Report:
         return round(sum(outcome.points for outcome in self.outcomes), 2)
 
     @property
-    def nr_lines(self) -> int:
+    def n_lines(self) -> int:
         """Lines of the submission."""
         return count_lines(self.submission.text)
 
@@ -229,14 +229,14 @@ def grade(
         _run_baselines(pool, assignment, baselines, needed)
         for name, result in baselines.items():
             _keep(_baseline_file(work, name), key, b"", result)
-        nr_done = len(submissions) - len(todo)
+        n_done = len(submissions) - len(todo)
         for student, result in _run_submissions(pool, assignment, todo, variants, work):
             text = next(each.text for each in todo if each.student == student)
             _keep(work / f"{student}.json", key, text, result)
             results[student] = result
-            nr_done += 1
+            n_done += 1
             if on_done:
-                on_done(student, nr_done, len(submissions))
+                on_done(student, n_done, len(submissions))
         others = {name: [Fact(**fact) for fact in result["facts"]] for name, result in baselines.items()}
         reports = [_report(assignment, each, results[each.student], others) for each in submissions]
         if has_examples:
@@ -253,7 +253,7 @@ def _report(
     found = result or {"error": submission.error, "facts": [], "seconds": 0.0}
     facts = [Fact(**fact) for fact in found["facts"]]
     outcomes = decide_all(
-        assignment, facts, baselines, nr_lines=count_lines(submission.text), error=found["error"]
+        assignment, facts, baselines, n_lines=count_lines(submission.text), error=found["error"]
     )
     return Report(submission, tuple(outcomes), tuple(facts), found["error"], found["seconds"])
 
@@ -264,10 +264,10 @@ def _report(
 def _key(assignment: Assignment, secret: bytes) -> str:
     """All that a fact depends on, besides the policy."""
     works = [
-        (graded.name, replace(graded.workload, path=None), graded.nr_cpus, needs_of(assignment, graded.name))
+        (graded.name, replace(graded.workload, path=None), graded.n_cpus, needs_of(assignment, graded.name))
         for graded in assignment.workloads.values()
     ]
-    numbers = (assignment.nr_seeds, assignment.nr_variants, assignment.timeout_seconds, LIMITS)
+    numbers = (assignment.n_seeds, assignment.n_variants, assignment.timeout_seconds, LIMITS)
     version = (paths.resource_root() / "VERSION").read_text(encoding="utf-8").strip()
     headers = sorted(paths.include_folder().rglob("*.h"))
     digest = hashlib.sha256(repr((works, numbers, version)).encode())
@@ -308,7 +308,7 @@ class _Pool:
     """Processes that are started when there is something to do."""
 
     def __init__(self, assignment: Assignment, secret: bytes):
-        self.nr_workers = os.cpu_count() or 1
+        self.n_workers = os.cpu_count() or 1
         self._given = assignment, secret
         self._executor: ProcessPoolExecutor | None = None
 
@@ -338,7 +338,7 @@ class _Pool:
     def _start(self) -> ProcessPoolExecutor:
         if self._executor is None:
             self._executor = ProcessPoolExecutor(
-                self.nr_workers,
+                self.n_workers,
                 mp_context=multiprocessing.get_context("spawn"),
                 initializer=start_worker,
                 initargs=self._given,
@@ -380,7 +380,7 @@ def _run_submissions(
         if any(test_name in test.workloads for test in assignment.tests)
     ]
     # A process that keeps a submission compiles it once; few submissions are split instead.
-    is_split = len(todo) < 2 * pool.nr_workers
+    is_split = len(todo) < 2 * pool.n_workers
     parts: dict[str, list[dict[str, Any]]] = {each.student: [] for each in todo}
     waiting: dict[Future[Any], tuple[Submission, _Unit]] = {}
     for each in todo:
@@ -391,11 +391,11 @@ def _run_submissions(
         works = [(name, variants[each.student]) for name in names]
         for unit in [[one] for one in works] if is_split else [works]:
             waiting[pool.submit(str(alone), unit, is_trusted=False)] = each, unit
-    nr_units = len(names) if is_split else 1
+    n_units = len(names) if is_split else 1
     for each, result in _as_they_end(pool, waiting, work):
         found = parts[each.student]
         found.append(result)
-        if len(found) == nr_units:
+        if len(found) == n_units:
             yield each.student, _joined(found, work / each.student, names)
 
 

@@ -157,9 +157,9 @@ def write_results(folder: Path, result: dict[str, Any]) -> None:
     write_text(results / "results.json", json.dumps(result, indent=1, allow_nan=False) + "\n")
 
 
-def nothing_to_grade(assignment: Assignment, nr_files: int) -> dict[str, Any]:
+def nothing_to_grade(assignment: Assignment, n_files: int) -> dict[str, Any]:
     """The result of a submission without one C file."""
-    text = f"hand in one file NAME{SUFFIX}; there {'are' if nr_files else 'is'} {nr_files or 'none'}"
+    text = f"hand in one file NAME{SUFFIX}; there {'are' if n_files else 'is'} {n_files or 'none'}"
     tests = [
         {"name": test.name, "score": 0, "max_score": test.points, "status": "failed", "visibility": "hidden"}
         for test in assignment.tests

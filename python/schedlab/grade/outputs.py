@@ -118,7 +118,7 @@ def as_csv(assignment: Assignment, reports: Sequence[Report]) -> str:
         error = report.error or next((fact.error for fact in report.facts if fact.error), None) or ""
         row = [report.student, show_points(report.points), show_points(assignment.points), *points]
         table.writerow(
-            [*row, "" if cost is None else f"{cost:.1f}", report.nr_lines, error.partition("\n")[0]]
+            [*row, "" if cost is None else f"{cost:.1f}", report.n_lines, error.partition("\n")[0]]
         )
     return file.getvalue()
 

@@ -41,7 +41,7 @@ def example_name(number: int) -> str:
 def example_command(report: Report, example: Example, number: int) -> str:
     """What repeats a counter-example, in the folder of the student's page."""
     words = ["schedlab", "run", example_name(number), "-p", f"./{report.student}{SUFFIX}", "--cpus",
-             str(example.nr_cpus), "--seed", str(example.seed), "--sandbox", "--out", f"run-{number}"]  # fmt: skip
+             str(example.n_cpus), "--seed", str(example.seed), "--sandbox", "--out", f"run-{number}"]  # fmt: skip
     return shlex.join(words)
 
 

@@ -181,7 +181,7 @@ def run_jobs(jobs: Sequence[Work], policy: str, slice_ms: int, scratch: Path) ->
     workload.write_text(f'[workload]\ntick = "1ms"\njitter = "0ms"\n{tasks}', encoding="utf-8")
     knob = {"rr": "slice_ns", "mlfq": "quantum_ns"}.get(policy)
     settings = [f"{policy}.{knob}={slice_ms}ms"] if knob else []
-    plan = make_plan([str(workload)], [policy], scratch / "runs", nr_seeds=1, cpus=1, settings=settings)
+    plan = make_plan([str(workload)], [policy], scratch / "runs", n_seeds=1, cpus=1, settings=settings)
     (run,) = run_plan(plan).runs
     if run["status"] != "ok":
         raise SchedlabError(f"the simulator's run for a question failed: {run['error']}")

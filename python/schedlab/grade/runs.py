@@ -237,7 +237,7 @@ class Bench:
             policy=built,
             program=path,
             records=records or self._folder / "records.slr",
-            nr_cpus=graded.nr_cpus,
+            n_cpus=graded.n_cpus,
             seed=seed,
             tick_ns=workload.tick_ns,
             options=work_options(workload, is_virtual=True),

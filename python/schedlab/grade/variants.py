@@ -86,12 +86,12 @@ def variants_of(assignment: Assignment, secret: bytes, student: str) -> list[int
 
     Returns
     -------
-    list of int, shape (nr_seeds,)
+    list of int, shape (n_seeds,)
         The common one, then the student's own.
     """
-    numbers = range(COMMON + 1, assignment.nr_variants)
+    numbers = range(COMMON + 1, assignment.n_variants)
     own = sorted(numbers, key=lambda number: _drawn(secret, "student", student, number))
-    return [COMMON, *own[: assignment.nr_seeds - 1]]
+    return [COMMON, *own[: assignment.n_seeds - 1]]
 
 
 def seed_of(secret: bytes, graded: Graded, variant: int) -> int:
@@ -172,7 +172,7 @@ def _reordered(program: Program, order: list[int]) -> Program:
             strings=strings,
             seed=program.seed,
             horizon_ns=program.horizon_ns,
-            nr_cpus_min=int(program.header["nr_cpus_min"]),
+            n_cpus_min=int(program.header["nr_cpus_min"]),
             name=strings.add("work"),
         )
     )

@@ -89,7 +89,7 @@ def unavailable_reason() -> str | None:
 
 
 def guest_system(
-    *, kernel: Path | None = None, nr_cpus: int = 1, is_counted: bool = True
+    *, kernel: Path | None = None, n_cpus: int = 1, is_counted: bool = True
 ) -> tuple[GuestSystem, GuestParts]:
     """Find or fetch what is booted."""
     reason = unavailable_reason()
@@ -99,14 +99,14 @@ def guest_system(
         refuse_unusable(kernel)
     parts = fetch_guest_parts(kernel=kernel)
     init = build_program("guest", parts.libbpf)
-    return GuestSystem(parts.kernel, init.read_bytes(), nr_cpus, is_counted), parts
+    return GuestSystem(parts.kernel, init.read_bytes(), n_cpus, is_counted), parts
 
 
 def run_guest(
     tasks: list[GuestTask], *, cpus: int = 1, timeout_s: float = 240.0, files: dict[str, bytes] | None = None
 ) -> list[Answer]:
     """Have one machine do all tasks."""
-    system, _ = guest_system(nr_cpus=cpus)
+    system, _ = guest_system(n_cpus=cpus)
     if cpus > 1:
         tasks = [replace(task, lead_ms=LEAD_MS_LONG) for task in tasks]
     said = GuestRunner().run(system, job_files(tasks) | (files or {}), timeout_s=timeout_s)
@@ -156,7 +156,7 @@ def read_answers(tasks: list[GuestTask], said: Said, *, timeout_s: float) -> lis
             answer.read(frames[starts[index] + 1 : stop])
         if answer.trace is not None:
             answer.trace.formats = formats
-            if answer.nr_left and task.program is not None:
+            if answer.n_left and task.program is not None:
                 # The guest needs a moment to see that the time has come.
                 (horizon_ns,) = HORIZON.unpack_from(task.program, HORIZON_OFFSET)
                 answer.trace.end_ns = min(answer.trace.end_ns, horizon_ns)

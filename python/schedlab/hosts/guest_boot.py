@@ -65,7 +65,7 @@ class GuestSystem:
         A bootable image.
     init : bytes
         The one program.
-    nr_cpus : int, default 1
+    n_cpus : int, default 1
         Number of CPUs, 1 to `CPUS_MAX`.
     is_counted : bool, default True
         One instruction takes one nanosecond; otherwise time is this machine's.
@@ -73,7 +73,7 @@ class GuestSystem:
 
     kernel: Path
     init: bytes
-    nr_cpus: int = 1
+    n_cpus: int = 1
     is_counted: bool = True
 
     @property
@@ -85,7 +85,7 @@ class GuestSystem:
             # Several threads of the emulator have brought the kernel down; and KVM is
             # there on machines where it fails half-way.
             accelerator = ["-accel", "tcg,thread=single", "-cpu", "max"]
-        return [*accelerator, "-rtc", "clock=vm,base=2026-01-01", "-smp", str(self.nr_cpus), "-seed", "1"]
+        return [*accelerator, "-rtc", "clock=vm,base=2026-01-01", "-smp", str(self.n_cpus), "-seed", "1"]
 
     @property
     def hash(self) -> str:

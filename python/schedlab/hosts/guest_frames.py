@@ -108,7 +108,7 @@ class Answer:
         What the scheduler did while a program was played.
     played_ns : int
         How long the program took, in nanoseconds.
-    nr_left : int
+    n_left : int
         Tasks of the program that had not ended when the horizon came.
     results : dict of int to int
         Tasks of the program that ended with an error: index to error number.
@@ -135,7 +135,7 @@ class Answer:
     events: dict[str, int] = field(default_factory=dict)
     trace: Trace | None = None
     played_ns: int = 0
-    nr_left: int = 0
+    n_left: int = 0
     results: dict[int, int] = field(default_factory=dict)
     fatal: list[str] = field(default_factory=list)
     output: bytes = b""
@@ -228,10 +228,10 @@ class Answer:
             trace.tasks[int(pid)] = int(task) + 1
         elif kind == "played":
             start, played, left, _state = text.split(maxsplit=3)
-            trace.start_ns, self.played_ns, self.nr_left = int(start), int(played), int(left)
+            trace.start_ns, self.played_ns, self.n_left = int(start), int(played), int(left)
             trace.end_ns = self.played_ns
         elif kind == "page":
             trace.pages.setdefault(int(number), []).append(contents)
         elif kind == "stats":
             found = re.search(r"dropped events: (\d+)", text)
-            trace.nr_lost += int(found[1]) if found else 0
+            trace.n_lost += int(found[1]) if found else 0

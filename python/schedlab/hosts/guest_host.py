@@ -113,10 +113,10 @@ class GuestSession:
             knobs=settings_of(job),
             program=program,
             device=device_of(job),
-            lead_ms=LEAD_MS if job.nr_cpus == 1 and not self.host.is_parallel else LEAD_MS_LONG,
+            lead_ms=LEAD_MS if job.n_cpus == 1 and not self.host.is_parallel else LEAD_MS_LONG,
         )
         system, _ = guest_system(
-            kernel=self.host.kernel, nr_cpus=job.nr_cpus, is_counted=not self.host.is_parallel
+            kernel=self.host.kernel, n_cpus=job.n_cpus, is_counted=not self.host.is_parallel
         )
         said = self._runner.run(system, job_files([task]), timeout_s=self.timeout_seconds)
         if self._runner.is_interrupted:
@@ -129,11 +129,11 @@ class GuestSession:
 
 def _refusal(job: Job) -> str | None:
     """Why this host cannot do a job that another one could."""
-    if job.nr_cpus > CPUS_MAX:
-        return f"the guest has at most {CPUS_MAX} CPUs (got {job.nr_cpus})"
-    nr_tasks = read_program(job.program.read_bytes()).nr_tasks
-    if nr_tasks > TASKS_MAX:
-        return f"the guest runs at most {TASKS_MAX} tasks (got {nr_tasks})"
+    if job.n_cpus > CPUS_MAX:
+        return f"the guest has at most {CPUS_MAX} CPUs (got {job.n_cpus})"
+    n_tasks = read_program(job.program.read_bytes()).n_tasks
+    if n_tasks > TASKS_MAX:
+        return f"the guest runs at most {TASKS_MAX} tasks (got {n_tasks})"
     return None
 
 
@@ -151,8 +151,8 @@ def _outcome(job: Job, answer: Answer, program: Program) -> Outcome:
         return Outcome(error=why, error_kind="host", **about)
     about["log"] = "\n".join(printed_lines(answer.trace))
     events, end_ns = trace_records(answer.trace)
-    write_records(job.records, events, nr_cpus=job.nr_cpus, tick_ns=answer.tick_ns, end_ns=end_ns)
-    about["answer"] |= {"nr_exited": program.nr_tasks - answer.nr_left, "end_ns": end_ns}
+    write_records(job.records, events, n_cpus=job.n_cpus, tick_ns=answer.tick_ns, end_ns=end_ns)
+    about["answer"] |= {"nr_exited": program.n_tasks - answer.n_left, "end_ns": end_ns}
     names = [program.string(int(row["name"])) for row in program.task_rows]
     if answer.error:
         text, task = with_program_pids(answer.error, answer.trace.tasks, names)

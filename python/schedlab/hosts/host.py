@@ -33,7 +33,7 @@ class Job:
         What runs.
     records : pathlib.Path
         Where to write what happened.
-    nr_cpus : int
+    n_cpus : int
         Number of CPUs, at least 1.
     seed : int
         Of the random numbers that the policy draws.
@@ -47,7 +47,7 @@ class Job:
     policy: BuiltPolicy
     program: Path
     records: Path
-    nr_cpus: int
+    n_cpus: int
     seed: int
     tick_ns: int
     options: tuple[Any, ...] = ()

@@ -84,7 +84,7 @@ class KernelHost(EmulatedHost):
 
     def calibration(self, job: Job) -> Calibration | None:
         """Known only while instructions are counted, by one CPU."""
-        return None if self.is_parallel or job.nr_cpus > 1 else CALIBRATION
+        return None if self.is_parallel or job.n_cpus > 1 else CALIBRATION
 
     def session(self, *, timeout_seconds: float) -> KernelSession:
         """Open a connection for one worker."""
@@ -128,16 +128,16 @@ class KernelSession(ProcessSession):
         image = self._image or image_for(Path(job.policy.policy.path))
         program = job.program.read_bytes()
         ramdisk = write_initrd(folder / "initrd", program, image.filesystem.read_bytes())
-        arguments = _arguments(job, ramdisk, read_program(program).nr_tasks)
-        nr_bytes = len(kernel_boot.boot_arguments(arguments))
-        if nr_bytes > ARGUMENTS_BYTES_MAX:
+        arguments = _arguments(job, ramdisk, read_program(program).n_tasks)
+        n_bytes = len(kernel_boot.boot_arguments(arguments))
+        if n_bytes > ARGUMENTS_BYTES_MAX:
             return Outcome(
-                error=f"{nr_bytes} bytes of settings are more than the kernel takes "
+                error=f"{n_bytes} bytes of settings are more than the kernel takes "
                 f"({ARGUMENTS_BYTES_MAX}); use a policy with fewer knobs",
                 error_kind="usage",
             )
         command = job_command(
-            image, folder, nr_cpus=job.nr_cpus, arguments=arguments, is_parallel=self.is_parallel
+            image, folder, n_cpus=job.n_cpus, arguments=arguments, is_parallel=self.is_parallel
         )
         how = self._boot(command)
         console = (folder / "console").read_text(errors="replace")
@@ -162,7 +162,7 @@ def rounds_ns(job: Job) -> int:
 
     A turn ends with the tick of whoever has it, if nothing ends it before.
     """
-    return ROUNDS_MAX * (job.nr_cpus - 1) * job.tick_ns
+    return ROUNDS_MAX * (job.n_cpus - 1) * job.tick_ns
 
 
 def image_for(policy: Path) -> kernel_build.KernelImage:
@@ -176,11 +176,11 @@ def image_for(policy: Path) -> kernel_build.KernelImage:
 
 def _refusal(job: Job) -> str | None:
     """Why this host cannot do a job that another one could."""
-    if job.nr_cpus > CPUS_MAX:
-        return f"the teaching kernel has at most {CPUS_MAX} CPUs (got {job.nr_cpus})"
-    nr_tasks = read_program(job.program.read_bytes()).nr_tasks
-    if nr_tasks > TASKS_MAX:
-        return f"the teaching kernel runs at most {TASKS_MAX} tasks (got {nr_tasks})"
+    if job.n_cpus > CPUS_MAX:
+        return f"the teaching kernel has at most {CPUS_MAX} CPUs (got {job.n_cpus})"
+    n_tasks = read_program(job.program.read_bytes()).n_tasks
+    if n_tasks > TASKS_MAX:
+        return f"the teaching kernel runs at most {TASKS_MAX} tasks (got {n_tasks})"
     return None
 
 
@@ -191,7 +191,7 @@ def write_initrd(path: Path, program: bytes, disk: bytes) -> int:
     return at
 
 
-def _arguments(job: Job, ramdisk: int, nr_tasks: int) -> dict[str, str]:
+def _arguments(job: Job, ramdisk: int, n_tasks: int) -> dict[str, str]:
     """The kernel's boot arguments."""
     shown = {}
     for option, value in job.options:
@@ -204,9 +204,9 @@ def _arguments(job: Job, ramdisk: int, nr_tasks: int) -> dict[str, str]:
         "tick_ns": str(job.tick_ns),
         "seed": str(job.seed),
         "ramdisk": str(ramdisk),
-        "procs_max": str(max(64, nr_tasks + PROCS_SPARE)),
+        "procs_max": str(max(64, n_tasks + PROCS_SPARE)),
         **shown,
-        "run": " ".join(["/play", "-t", str(job.tick_ns), "-i", io, "-c", str(job.nr_cpus), name, *knobs]),
+        "run": " ".join(["/play", "-t", str(job.tick_ns), "-i", io, "-c", str(job.n_cpus), name, *knobs]),
     }
 
 
@@ -214,7 +214,7 @@ def job_command(
     image: kernel_build.KernelImage,
     folder: Path,
     *,
-    nr_cpus: int,
+    n_cpus: int,
     arguments: dict[str, str],
     is_parallel: bool = False,
 ) -> list[str]:
@@ -231,7 +231,7 @@ def job_command(
     )
     machine = Machine(
         image,
-        nr_cpus=nr_cpus,
+        n_cpus=n_cpus,
         arguments=arguments,
         is_counted=not is_parallel,
         job=folder / "initrd",
@@ -262,15 +262,15 @@ def outcome_of(job: Job, sent: Sent, console: str, *, ended_badly: Outcome | Non
     program = read_program(job.program.read_bytes())
     names = [program.string(int(row["name"])) for row in program.task_rows]
     parent = program.task_rows["parent"].astype("int64")
-    parents = (parent + 1) * (parent < program.nr_tasks)
+    parents = (parent + 1) * (parent < program.n_tasks)
     try:
         played = played_records(sent, parents)
     except HostError as error:
         return Outcome(
             error=f"{error}; the end of its console:\n{_tail(console)}", error_kind="host", answer=answer
         )
-    write_records(job.records, played.events, nr_cpus=job.nr_cpus, tick_ns=job.tick_ns, end_ns=played.end_ns)
-    answer |= {"nr_exited": played.nr_exited, "end_ns": played.end_ns}
+    write_records(job.records, played.events, n_cpus=job.n_cpus, tick_ns=job.tick_ns, end_ns=played.end_ns)
+    answer |= {"nr_exited": played.n_exited, "end_ns": played.end_ns}
     return _judged(sent, played, names, answer)
 
 

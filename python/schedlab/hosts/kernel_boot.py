@@ -35,7 +35,7 @@ class Machine:
     ----------
     image : kernel_build.KernelImage
         Kernel and file system.
-    nr_cpus : int, default 1
+    n_cpus : int, default 1
         Harts, 1 to 8.
     arguments : mapping of str to str, default {}
         Boot arguments of the kernel; `run` goes last, since it takes the rest
@@ -54,7 +54,7 @@ class Machine:
     """
 
     image: kernel_build.KernelImage
-    nr_cpus: int = 1
+    n_cpus: int = 1
     arguments: Mapping[str, str] = field(default_factory=dict)
     is_counted: bool = True
     job: Path | None = None
@@ -99,12 +99,12 @@ def boot_arguments(arguments: Mapping[str, str]) -> str:
 
 def machine_command(machine: Machine, *, console: str = "stdio") -> list[str]:
     """Write QEMU's command line."""
-    if not 1 <= machine.nr_cpus <= CPUS_MAX:
-        raise UsageError(f"cpus={machine.nr_cpus}: the teaching kernel has 1 to {CPUS_MAX}")
+    if not 1 <= machine.n_cpus <= CPUS_MAX:
+        raise UsageError(f"cpus={machine.n_cpus}: the teaching kernel has 1 to {CPUS_MAX}")
     time = (
         ["-icount", "shift=0,sleep=off"]
         if machine.is_counted
-        else ["-accel", f"tcg,thread={'multi' if machine.nr_cpus > 1 else 'single'}"]
+        else ["-accel", f"tcg,thread={'multi' if machine.n_cpus > 1 else 'single'}"]
     )
     disk = f"file={machine.disk or machine.image.filesystem},format=raw,if=none,id=disk0"
     initrd, arguments = machine.job, dict(machine.arguments)
@@ -113,7 +113,7 @@ def machine_command(machine: Machine, *, console: str = "stdio") -> list[str]:
         initrd, arguments = machine.image.filesystem, {"ramdisk": "0"} | arguments
     return [
         *(ENDS_WITH_US if shutil.which(ENDS_WITH_US[0]) else ()), QEMU, "-machine", "virt", "-bios", "default", "-m", f"{MEMORY_MIB}M",
-        "-smp", str(machine.nr_cpus), *time,
+        "-smp", str(machine.n_cpus), *time,
         "-nodefaults", "-display", "none", "-no-reboot", "-serial", console,
         "-global", "virtio-mmio.force-legacy=false",
         "-drive", disk if machine.disk else f"{disk},snapshot=on",

@@ -44,7 +44,7 @@ class Sent:
         What each hart recorded, in its order; times in ns since boot.
     lines : list of str
         The texts, in order.
-    nr_lost : int
+    n_lost : int
         Records that did not arrive.
     status : int or None
         Of the job, as its last frame says; None: the end is missing.
@@ -52,7 +52,7 @@ class Sent:
 
     records: list[Any] = field(default_factory=list)
     lines: list[Any] = field(default_factory=list)
-    nr_lost: int = 0
+    n_lost: int = 0
     status: int | None = None
 
     def said(self, word: str) -> list[str]:
@@ -73,27 +73,27 @@ def read_frames(data: bytes) -> Sent:
     chunks: dict[int, list[Any]] = {}
     at = 0
     while at + FRAME.size <= len(data):
-        magic, kind, hart, nr_bytes, seq, arg = FRAME.unpack_from(data, at)
-        if magic != MAGIC or kind not in (RECORDS, TEXT, END) or nr_bytes > FRAME_BYTES_MAX:
+        magic, kind, hart, n_bytes, seq, arg = FRAME.unpack_from(data, at)
+        if magic != MAGIC or kind not in (RECORDS, TEXT, END) or n_bytes > FRAME_BYTES_MAX:
             raise HostError(
                 f"the kernel's channel cannot be read at byte {at}: {data[at : at + 24].hex()}; "
                 "kernel and schedlab are of different versions"
             )
-        body = data[at + FRAME.size : at + FRAME.size + nr_bytes]
-        if len(body) < nr_bytes:
+        body = data[at + FRAME.size : at + FRAME.size + n_bytes]
+        if len(body) < n_bytes:
             break
         if kind == RECORDS:
             mine = chunks.setdefault(hart, [])
             # A frame that is missing would be a hole that nobody counted.
-            if seq != len(mine) or nr_bytes % RECORD_DTYPE.itemsize:
+            if seq != len(mine) or n_bytes % RECORD_DTYPE.itemsize:
                 raise HostError(f"the kernel's channel lost a chunk of hart {hart} at byte {at}")
             mine.append(np.frombuffer(body, RECORD_DTYPE))
-            sent.nr_lost += arg
+            sent.n_lost += arg
         elif kind == TEXT:
             sent.lines.append(body.decode("utf-8", "replace"))
         else:
             sent.status = arg
-        at += FRAME.size + nr_bytes
+        at += FRAME.size + n_bytes
     for hart in range(max(chunks, default=-1) + 1):
         found = chunks.get(hart, [])
         sent.records.append(np.concatenate(found) if found else np.zeros(0, RECORD_DTYPE))
@@ -139,7 +139,7 @@ class Played:
         With the program's pids; times in ns since its time 0.
     end_ns : int
         When the run ended: the horizon, or the last end of a task.
-    nr_exited : int
+    n_exited : int
         Tasks that came to their end.
     tasks : dict of int to int
         Pid in the kernel to pid in the program.
@@ -147,7 +147,7 @@ class Played:
 
     events: np.ndarray
     end_ns: int
-    nr_exited: int
+    n_exited: int
     tasks: dict[int, int]
 
 
@@ -165,15 +165,15 @@ def played_records(sent: Sent, parents: np.ndarray) -> Played:
     own = _renumber(events, tasks, parents)
     events = _others_are_overhead(events, own)
     ended = (events["kind"] == Kind.STOP) & (events["flags"] == Stop.EXITED)
-    nr_exited = int(ended.sum())
-    last_ns = int(events["t_ns"][ended].max()) if nr_exited else 0
-    is_cut = horizon_ns and (nr_exited < len(tasks) or last_ns > horizon_ns)
+    n_exited = int(ended.sum())
+    last_ns = int(events["t_ns"][ended].max()) if n_exited else 0
+    is_cut = horizon_ns and (n_exited < len(tasks) or last_ns > horizon_ns)
     end_ns = horizon_ns if is_cut else last_ns
     events = _cut(events, end_ns) if is_cut else events[events["t_ns"] <= end_ns]
-    if sent.nr_lost:
-        lost = np.array([(end_ns, 0, 0, Kind.LOST, 0, sent.nr_lost)], RECORD_DTYPE)
+    if sent.n_lost:
+        lost = np.array([(end_ns, 0, 0, Kind.LOST, 0, sent.n_lost)], RECORD_DTYPE)
         events = np.concatenate((events, lost))
-    return Played(events, end_ns, nr_exited, tasks)
+    return Played(events, end_ns, n_exited, tasks)
 
 
 def _renumber(events: np.ndarray, tasks: dict[int, int], parents: np.ndarray) -> np.ndarray:

@@ -77,11 +77,11 @@ class EmulatedHost:
         """Longest time from the moment a task may run on an idle CPU until it runs there."""
         if self.is_parallel:
             return self.LATENCY_PARALLEL_NS
-        return self.LATENCY_ONE_NS if job.nr_cpus == 1 else self.LATENCY_TURNS_NS
+        return self.LATENCY_ONE_NS if job.n_cpus == 1 else self.LATENCY_TURNS_NS
 
     def tolerance_ns(self, job: Job) -> int:
         """Error of the clock on one interval: two looks at it for one moment."""
-        is_exact = job.nr_cpus == 1 and not self.is_parallel
+        is_exact = job.n_cpus == 1 and not self.is_parallel
         return self.TOLERANCE_ONE_NS if is_exact else self.TOLERANCE_MANY_NS
 
     def calibration(self, job: Job) -> Calibration | None:
@@ -93,7 +93,7 @@ def job_arguments(job: Job, options: Container[str] | None = None) -> list[str]:
     """Say a job as the programs `schedlab-sim` and `schedlab-uthreads` take it."""
     arguments = [
         "--program", str(job.program),
-        "--cpus", str(job.nr_cpus),
+        "--cpus", str(job.n_cpus),
         "--seed", str(job.seed),
         "--tick-ns", str(job.tick_ns),
         "--records", str(job.records),
@@ -110,7 +110,7 @@ def settings_of(job: Job) -> dict[str, int]:
     """Values that the policy's variables get before it is loaded."""
     topology = dict(job.options).get("--topology", "")
     sizes = {key: int(size) for key, _, size in (part.partition("=") for part in topology.split(",") if part)}
-    return for_machine(job.policy.launch, job.nr_cpus, sizes) | job.policy.values
+    return for_machine(job.policy.launch, job.n_cpus, sizes) | job.policy.values
 
 
 def device_of(job: Job) -> tuple[int, ...]:

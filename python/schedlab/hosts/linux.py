@@ -109,14 +109,14 @@ def read_played(path: Path) -> Played:
     return Played(sorted(tasks, key=lambda task: task["task"]), run)
 
 
-def run_cpus(nr_cpus: int) -> tuple[int, ...]:
+def run_cpus(n_cpus: int) -> tuple[int, ...]:
     """Choose the CPUs of a run: the first that we may use."""
     allowed = sorted(cpu for cpu in os.sched_getaffinity(0) if cpu < 64)
-    if len(allowed) < nr_cpus:
+    if len(allowed) < n_cpus:
         raise UnavailableError(
-            f"--cpus {nr_cpus}: this process may use {len(allowed)} CPUs of this machine; ask for fewer"
+            f"--cpus {n_cpus}: this process may use {len(allowed)} CPUs of this machine; ask for fewer"
         )
-    return tuple(allowed[:nr_cpus])
+    return tuple(allowed[:n_cpus])
 
 
 class LinuxSession:
@@ -144,7 +144,7 @@ class LinuxSession:
                 parse_workload_class(policy.name) if policy.path == CLASS_FILE else class_of(job.policy)
             )
             refuse_class(linux_class)
-            cpus = run_cpus(job.nr_cpus)
+            cpus = run_cpus(job.n_cpus)
             self._open()
             for _ in range(LATE_TRIES):
                 outcome = self._play(job, linux_class, cpus)
@@ -202,7 +202,7 @@ class LinuxSession:
         finally:
             os.close(complaints)
         played = read_played(folder / TASKS_FILE)
-        outcome = self._outcome(answer["commands"][0], played, said, job.nr_cpus)
+        outcome = self._outcome(answer["commands"][0], played, said, job.n_cpus)
         if loaded is not None:
             outcome.environment["verifier_instructions"] = loaded.instructions
         if captured is not None and outcome.error is None:
@@ -226,11 +226,11 @@ class LinuxSession:
             captured = self._recorder.stop() if self._recorder is not None else None
         return answer, captured
 
-    def _outcome(self, report: dict[str, Any], played: Played, said: str, nr_cpus: int) -> Outcome:
+    def _outcome(self, report: dict[str, Any], played: Played, said: str, n_cpus: int) -> Outcome:
         """What came of a run, by all that is known about it."""
         answer = {"launcher": report, "run": played.run, "tasks": played.tasks}
-        nr_ended = sum(task["end_ns"] is not None for task in played.tasks)
-        kept = f"; {nr_ended} tasks had ended, see {TASKS_FILE}"
+        n_ended = sum(task["end_ns"] is not None for task in played.tasks)
+        kept = f"; {n_ended} tasks had ended, see {TASKS_FILE}"
         if report["has_timed_out"]:
             return Outcome(
                 error=f"stopped: not done after {self.timeout_seconds:g} s; give more with --timeout{kept}",
@@ -251,7 +251,7 @@ class LinuxSession:
             )
         return Outcome(
             answer=answer,
-            usage=usage_of(run, nr_cpus),
+            usage=usage_of(run, n_cpus),
             tally=played.tasks,
             no_records=self._why_no_records or None,
         )
@@ -278,7 +278,7 @@ class LinuxSession:
                 each.close()
 
 
-def usage_of(run: dict[str, Any], nr_cpus: int) -> dict[str, Any]:
+def usage_of(run: dict[str, Any], n_cpus: int) -> dict[str, Any]:
     """The reports' six columns, of all tasks of a run."""
     wall_ns, user_ns, system_ns = run["end_ns"], 1000 * run["user_us"], 1000 * run["system_us"]
     return {
@@ -288,7 +288,7 @@ def usage_of(run: dict[str, Any], nr_cpus: int) -> dict[str, Any]:
         "cpu_percent": 100 * (user_ns + system_ns) / max(wall_ns, 1),
         "switches_involuntary": run["involuntary_switches"],
         "switches_voluntary": run["voluntary_switches"],
-        "cpus": nr_cpus,
+        "cpus": n_cpus,
         "file_system": run["file_system"],
     }
 
@@ -323,9 +323,9 @@ def make_records(job: Job, played: Played, cpus: tuple[int, ...], captured: Any)
 def _rename_records(job: Job, played: Played, cpus: tuple[int, ...], converted: Any) -> dict[str, Any]:
     """Put the program's numbers into converted records, and refuse those that are not whole."""
     have_all_ended = played.run["nr_ended"] == played.run["nr_tasks"]
-    if converted.nr_lost:
+    if converted.n_lost:
         raise RecordError(
-            f"the kernel's rings had no room for {converted.nr_lost} events; run fewer tasks, or on fewer CPUs"
+            f"the kernel's rings had no room for {converted.n_lost} events; run fewer tasks, or on fewer CPUs"
         )
     number_of = {task["tid"]: task["task"] for task in played.tasks if task["tid"]}
     numbers = np.zeros(len(converted.tasks) + 1, np.uint32)
@@ -333,22 +333,22 @@ def _rename_records(job: Job, played: Played, cpus: tuple[int, ...], converted: 
         numbers[task["task"]] = number_of.get(task["pid"], 0)
     records = read_records(job.records)
     renamed = rename(records.events, numbers, cpus)
-    refuse_holes(renamed, played, converted.nr_repairs + converted.nr_inferred)
+    refuse_holes(renamed, played, converted.n_repairs + converted.n_inferred)
     # A run of which all have ended ends with the last of them, on every host.
     ended = renamed["t_ns"][(renamed["kind"] == Kind.STOP) & (renamed["flags"] == Stop.EXITED)]
     end_ns = int(ended.max()) if have_all_ended and len(ended) == len(played.tasks) else records.end_ns
     renamed = renamed[renamed["t_ns"] <= end_ns]
     try:
-        write_records(job.records, renamed, nr_cpus=len(cpus), tick_ns=converted.tick_ns, end_ns=end_ns)
+        write_records(job.records, renamed, n_cpus=len(cpus), tick_ns=converted.tick_ns, end_ns=end_ns)
     except OSError as error:
         raise RecordError(
             f"{job.records}: cannot be written: {error.strerror}; make room and run again"
         ) from error
     return {
-        "events": converted.nr_events,
-        "lost": converted.nr_lost,
-        "repairs": converted.nr_repairs,
-        "inferred": converted.nr_inferred,
+        "events": converted.n_events,
+        "lost": converted.n_lost,
+        "repairs": converted.n_repairs,
+        "inferred": converted.n_inferred,
     }
 
 
@@ -369,7 +369,7 @@ def rename(events: np.ndarray, numbers: np.ndarray, cpus: tuple[int, ...]) -> np
     return made[is_whole | ((cpu >= 0) & ((made["task"] > 0) | ~is_task))].astype(RECORD_DTYPE)
 
 
-def refuse_holes(events: np.ndarray, played: Played, nr_mended: int) -> None:
+def refuse_holes(events: np.ndarray, played: Played, n_mended: int) -> None:
     """Refuse records in which a task has less CPU time than by its own clock."""
     stops = events[events["kind"] == Kind.STOP]
     for task in played.tasks:
@@ -380,5 +380,5 @@ def refuse_holes(events: np.ndarray, played: Played, nr_mended: int) -> None:
         if missing_ns > MISSING_NS_MAX + LinuxHost.TOLERANCE_NS * len(stints):
             raise RecordError(
                 f"the records lack {missing_ns / 1e6:.1f} ms of the CPU time of task {task['task']} "
-                f"({task['name']}) by its own clock; the kernel left out {nr_mended} switches; run again"
+                f"({task['name']}) by its own clock; the kernel left out {n_mended} switches; run again"
             )

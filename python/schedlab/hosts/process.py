@@ -65,11 +65,11 @@ class Log:
         """Forget all of it."""
         self._head = bytearray()
         self._tail = bytearray()
-        self._nr_bytes = 0
+        self._n_bytes = 0
 
     def add(self, piece: bytes) -> None:
         """Keep what was read."""
-        self._nr_bytes += len(piece)
+        self._n_bytes += len(piece)
         room = LOG_HEAD_BYTES - len(self._head)
         self._head += piece[:room]
         self._tail += piece[max(room, 0) :]
@@ -77,8 +77,8 @@ class Log:
 
     def take(self) -> str:
         """Return the text so far, and begin anew."""
-        nr_lost = self._nr_bytes - len(self._head) - len(self._tail)
-        note = b"\n[... %d bytes are left out ...]\n" % nr_lost if nr_lost else b""
+        n_lost = self._n_bytes - len(self._head) - len(self._tail)
+        note = b"\n[... %d bytes are left out ...]\n" % n_lost if n_lost else b""
         text = bytes(self._head + note + self._tail).decode("utf-8", "replace")
         self.clear()
         return text

@@ -12,7 +12,7 @@ milliseconds, and turned on for each recording, which takes it none.
 
 Must stay true: a recorder is always closed; should this process be killed, the
 recorder sees the end of its input, finishes its file and ends.
-Read next: measure/recording.py, which makes a run directory of it.
+Read next: measure/recording.py, which makes a run folder of it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Captured:
 
     Attributes
     ----------
-    nr_events, nr_lost : int
+    n_events, n_lost : int
         Events of the kernel that were copied, and that its rings had no room for.
     begin_ns, end_ns : int
         On CLOCK_MONOTONIC, in nanoseconds.
@@ -56,8 +56,8 @@ class Captured:
         What recording a system call adds to it, in nanoseconds; 0 where none was.
     """
 
-    nr_events: int
-    nr_lost: int
+    n_events: int
+    n_lost: int
     begin_ns: int
     end_ns: int
     cpu_ns: int
@@ -78,17 +78,17 @@ class Converted:
         kernel's), `parent` (a number, 0: none of them), `root` (which of the
         commands followed, from 1; 0: none), `priority` (the kernel's: 120 +
         nice, or below 100 in a real-time class), `name`.
-    nr_events, nr_records, nr_lost : int
+    n_events, n_records, n_lost : int
         Events read, records written, events that the kernel had lost.
-    nr_repairs : int
+    n_repairs : int
         Places where events contradicted each other and records were added.
-    nr_inferred : int
+    n_inferred : int
         Times a task came onto a CPU and the kernel did not say so: some hide
         switches from the idle task. When it was follows from the CPU time that
         the task had used by its next event, or is when it could run.
     origin_ns, end_ns : int
         Time 0 of the records on CLOCK_MONOTONIC; their end since then.
-    nr_cpus, tick_ns : int
+    n_cpus, tick_ns : int
         Of the machine.
     is_whole : bool
         Whether the recording was ended in order.
@@ -97,14 +97,14 @@ class Converted:
     """
 
     tasks: list[Any] = field(repr=False)
-    nr_events: int
-    nr_records: int
-    nr_lost: int
-    nr_repairs: int
-    nr_inferred: int
+    n_events: int
+    n_records: int
+    n_lost: int
+    n_repairs: int
+    n_inferred: int
     origin_ns: int
     end_ns: int
-    nr_cpus: int
+    n_cpus: int
     tick_ns: int
     is_whole: bool
     have_all_ended: bool
@@ -181,8 +181,8 @@ class Recorder:
         if "error" in said:
             raise HostError("nothing was being recorded.")
         return Captured(
-            nr_events=said["events"],
-            nr_lost=said["lost"],
+            n_events=said["events"],
+            n_lost=said["lost"],
             begin_ns=self._begin_ns,
             end_ns=said["end_ns"],
             cpu_ns=said["cpu_ns"],
@@ -249,14 +249,14 @@ def convert_events(
         tasks = [json.loads(line) for line in Path(listed.name).read_bytes().splitlines()]
     return Converted(
         tasks=tasks,
-        nr_events=said["events"],
-        nr_records=said["records"],
-        nr_lost=said["lost"],
-        nr_repairs=said["repairs"],
-        nr_inferred=said["inferred"],
+        n_events=said["events"],
+        n_records=said["records"],
+        n_lost=said["lost"],
+        n_repairs=said["repairs"],
+        n_inferred=said["inferred"],
         origin_ns=said["origin_ns"],
         end_ns=said["end_ns"],
-        nr_cpus=said["cpus"],
+        n_cpus=said["cpus"],
         tick_ns=said["tick_ns"],
         is_whole=said["is_whole"],
         have_all_ended=said["have_all_ended"],

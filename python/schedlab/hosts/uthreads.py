@@ -51,8 +51,8 @@ class UthreadsHost(RealTimeHost):
             "kernel": platform.release(),
             "machine": platform.machine(),
             "processor": processor_name(),
-            "nr_cpus_online": os.cpu_count(),
-            "nr_cpus_allowed": len(os.sched_getaffinity(0)),
+            "n_cpus_online": os.cpu_count(),
+            "n_cpus_allowed": len(os.sched_getaffinity(0)),
             "load_average": list(os.getloadavg()),
         }
 

@@ -157,7 +157,11 @@ class Run:
         self._next_slot = max(
             [
                 TABLE_BASE,
-                *(least for _, what, _, least in self._parts.imports if what == "__indirect_function_table"),
+                *(
+                    minimum
+                    for _, what, _, minimum in self._parts.imports
+                    if what == "__indirect_function_table"
+                ),
             ]
         )
         table.grow(store, self._next_slot + SPARE_SLOTS - table.size(store), None)

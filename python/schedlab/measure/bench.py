@@ -70,9 +70,9 @@ class BenchPlan:
         The command.
     classes : tuple of LinuxClass
         What it runs under; the first is what the others are compared with.
-    nr_rounds : int
+    n_rounds : int
         Samples of each class.
-    nr_warmups : int
+    n_warmups : int
         Rounds before those, which are thrown away.
     background : tuple of tuple of str
         Commands that run at the same time, under the same class.
@@ -82,27 +82,27 @@ class BenchPlan:
         Longest time that one run may take, in nanoseconds.
     seed : int
         Of the order within rounds.
-    nr_recorded : int
+    n_recorded : int
         Runs of each class after the samples in which the scheduler is recorded.
     """
 
     argv: tuple[str, ...]
     classes: tuple[LinuxClass, ...]
-    nr_rounds: int = 10
-    nr_warmups: int = 1
+    n_rounds: int = 10
+    n_warmups: int = 1
     background: tuple[tuple[str, ...], ...] = ()
     cpus: tuple[int, ...] = ()
     timeout_ns: int = 60_000_000_000
     seed: int = 1
-    nr_recorded: int = 0
+    n_recorded: int = 0
 
     def as_json(self) -> dict[str, Any]:
         """The plan as it is written beside its samples."""
         return {
             "command": list(self.argv), "policies": [each.name for each in self.classes],
-            "rounds": self.nr_rounds, "warmups": self.nr_warmups,
+            "rounds": self.n_rounds, "warmups": self.n_warmups,
             "background": [list(argv) for argv in self.background], "cpus": list(self.cpus),
-            "timeout_ns": self.timeout_ns, "seed": self.seed, "recorded": self.nr_recorded,
+            "timeout_ns": self.timeout_ns, "seed": self.seed, "recorded": self.n_recorded,
         }  # fmt: skip
 
 
@@ -195,15 +195,15 @@ def measure(
     result = BenchResult(plan, describe_machine())
     result.warnings = warn_of_machine(result.machine, list(plan.classes))
     done = _open_folder(plan, folder)
-    total = len(plan.classes) * plan.nr_rounds
+    total = len(plan.classes) * plan.n_rounds
     with Launcher() as launcher, stderr_files(folder) as errors:
         if len(done) < total:
             _refuse_forks(plan, launcher)
-        for number, (index, each) in enumerate(_order(plan), -len(plan.classes) * plan.nr_warmups):
+        for number, (index, each) in enumerate(_order(plan), -len(plan.classes) * plan.n_warmups):
             if (index, each.name) in done:
                 result.samples.append(done[index, each.name])
                 continue
-            run = f"round-{index}" if index >= 0 else f"warm-up-{index + plan.nr_warmups}"
+            run = f"round-{index}" if index >= 0 else f"warm-up-{index + plan.n_warmups}"
             with under(each), stderr_file(errors, run, each.name) as file:
                 busy, steal = busy_by_cpu(), steal_by_cpu()
                 report, own = _run_once(plan, each, launcher, file)
@@ -216,7 +216,7 @@ def measure(
             _keep(folder, sample)
             if on_sample:
                 on_sample(sample, total)
-        if plan.nr_recorded:
+        if plan.n_recorded:
             _record(result, launcher, errors)
     _summarise(result, confidence)
     return result
@@ -226,7 +226,7 @@ def _order(plan: BenchPlan) -> list[tuple[int, LinuxClass]]:
     """Every run: its round (negative: a warm-up) and its class, in order."""
     draw = random.Random(plan.seed)
     runs = []
-    for index in range(-plan.nr_warmups, plan.nr_rounds):
+    for index in range(-plan.n_warmups, plan.n_rounds):
         classes = list(plan.classes)
         draw.shuffle(classes)
         runs += [(index, each) for each in classes]
@@ -267,7 +267,7 @@ def _first(answer: dict[str, Any]) -> dict[str, Any]:
     """Report of the measured command, and how many in the background had ended by themselves before."""
     first, *background = answer["commands"]
     return first | {
-        "nr_background_ended": sum(not each["was_ended"] for each in background),
+        "n_background_ended": sum(not each["was_ended"] for each in background),
         "background_cpu_ns": sum(sum(_cpu_ns(each)) for each in background),
     }
 
@@ -302,7 +302,7 @@ def _record(result: BenchResult, launcher: Launcher, errors: Path) -> None:
         with BenchRecorder(launcher) as recorder:
             for each in plan.classes:
                 runs = result.recorded[each.name] = []
-                for i in range(plan.nr_recorded):
+                for i in range(plan.n_recorded):
                     with under(each), stderr_file(errors, f"recorded-{i}", each.name) as file:
                         runs.append(recorder.run(_commands(plan, each, file), timeout_ns=plan.timeout_ns))
     except UnavailableError as error:
@@ -336,7 +336,7 @@ def _sample(report: dict[str, Any], each: LinuxClass, index: int, number: int) -
         "exit_code": report["exit_code"],
         "signal": report["signal"],
         "has_timed_out": report["has_timed_out"],
-        "background_ended": report["nr_background_ended"],
+        "background_ended": report["n_background_ended"],
         "wall_ns": wall_ns,
         "user_ns": user_ns,
         "system_ns": system_ns,
@@ -418,7 +418,7 @@ def _summarise(result: BenchResult, confidence: float) -> None:
     for name in names:
         result.summaries[name] = {}
         for figure, values in zip(figures, rows[name], strict=True):
-            interval = mean_interval(values, confidence=confidence, least=0)
+            interval = mean_interval(values, confidence=confidence, minimum=0)
             is_single = interval.method == "single"
             result.summaries[name][figure] = {
                 "mean": interval.estimate,

@@ -82,7 +82,7 @@ class BenchRecorder:
             captured = self._recorder.stop()
             found = {
                 "wall_ns": report["end_ns"] - report["start_ns"],
-                "events": captured.nr_events,
+                "events": captured.n_events,
                 "recorder_cpu_ns": captured.cpu_ns,
                 "problem": None,
             }
@@ -99,8 +99,8 @@ def _figures(
     if write_error:
         raise RecordError(f"the recording could not be written: {write_error}; make room")
     converted = convert_events(events, records)
-    if converted.nr_lost:
-        raise RecordError(f"the kernel had no room for {converted.nr_lost} events")
+    if converted.n_lost:
+        raise RecordError(f"the kernel had no room for {converted.n_lost} events")
     timeline = Timeline(read_records(records))
     metrics = compute_metrics(timeline)
     waited_ns = int(metrics.tasks["wait_ns"].sum())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Record what Linux's scheduler does, and leave it as the directory of a run.
+"""Record what Linux's scheduler does, and leave it as the folder of a run.
 
         DIR/run.json, records.slr, records.parquet, tasks.parquet, metrics.parquet
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 EVENTS = "events.slev"
-#: What an earlier run may have left in a directory; `run.json`, which vouches for the others, goes first.
+#: What an earlier run may have left in a folder; `run.json`, which vouches for the others, goes first.
 _LEFT = ("run.json", "records.slr", "records.parquet", "tasks.parquet", "metrics.parquet")
 #: The keepers of the launcher are its children, the commands theirs.
 GENERATION_OF_COMMANDS = 2
@@ -185,7 +185,7 @@ def _clear(out: Path) -> None:
 
 
 def _prepare(out: Path) -> Path:
-    """Make the directory, and room in it."""
+    """Make the folder, and room in it."""
     make_folder(out)
     _clear(out)
     return (out / EVENTS).resolve()
@@ -202,7 +202,7 @@ def _all_or_nothing(out: Path, events: Path) -> Iterator[None]:
 
 
 def _drop(out: Path, events: Path) -> None:
-    """Remove what was recorded, and the directory if that is all there was."""
+    """Remove what was recorded, and the folder if that is all there was."""
     events.unlink(missing_ok=True)
     with contextlib.suppress(OSError):  # other things are in it
         out.rmdir()
@@ -268,10 +268,10 @@ def make_run(
         complaint = "the recorder was ended before it could finish; what it had written by then is here"
     run = _blank_run(out, subject, converted)
     run["recording"] = {
-        "events": converted.nr_events,
-        "lost": converted.nr_lost,
-        "inferred": converted.nr_inferred,
-        "repairs": converted.nr_repairs,
+        "events": converted.n_events,
+        "lost": converted.n_lost,
+        "inferred": converted.n_inferred,
+        "repairs": converted.n_repairs,
         "recorder_cpu_ns": captured.cpu_ns if captured else None,
         "is_realtime": captured.is_realtime if captured else None,
         "call_ns": captured.call_ns if captured else 0,
@@ -293,7 +293,7 @@ def _blank_run(out: Path, subject: Subject, converted: Converted) -> dict[str, A
     """The keys of every `run.json`, as far as a recording knows them."""
     return {
         "workload": subject.name, "title": subject.title, "question": "What did Linux do with it?",
-        "policy": subject.policy, "host": "linux", "cpus": converted.nr_cpus, "seed": 1,
+        "policy": subject.policy, "host": "linux", "cpus": converted.n_cpus, "seed": 1,
         "status": "failed", "error": None, "error_kind": None, "program_hash": "", "policy_hash": None,
         "record_hash": None, "consistency": None, "physics": None,
         "environment": {

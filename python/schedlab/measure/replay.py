@@ -131,7 +131,7 @@ class _Reader:
         self.row = 0
         #: Object of the pipe between two tasks, or of an inbox, and the bytes through it.
         self.pipes: dict[Any, int] = {}
-        self.nr_sent: dict[int, int] = {}
+        self.n_sent: dict[int, int] = {}
 
     def read(self) -> None:
         handlers = {Kind.ARRIVE: self.arrive, Kind.WAKE: self.wake, Kind.RUN: self.run, Kind.STOP: self.stop,
@@ -165,7 +165,7 @@ class _Reader:
         """Add a send to, or a recv from, the pipe of that key."""
         number = self.pipes.setdefault(pipe, NOBODY_WAITS + 1 + len(self.pipes))
         if verb == "send":
-            self.nr_sent[number] = self.nr_sent.get(number, 0) + n_bytes
+            self.n_sent[number] = self.n_sent.get(number, 0) + n_bytes
         task.add(verb, number, n_bytes)
 
     def arrive(self, t_ns: int, pid: int, _cpu: int, _flags: int, by_pid: int) -> None:
@@ -302,7 +302,7 @@ def program_of(
     objects[NOBODY_WAITS] = (layout.OBJECT_NUMBER["condition"], strings.add("nobody-waits"), 0)
     for pipe, number in reader.pipes.items():
         label = pipe if isinstance(pipe, str) else f"inbox-{pipe[0]}-{number}"
-        capacity = reader.causes.capacity.get(pipe, reader.nr_sent[number])
+        capacity = reader.causes.capacity.get(pipe, reader.n_sent[number])
         objects[number] = (layout.OBJECT_NUMBER["pipe"], strings.add(label), capacity)
     have_all_ended = all(task.has_ended for task in reader.tasks.values())
     values = source.values if source is not None else np.zeros(0, "<u8")
@@ -345,7 +345,7 @@ def _fill_attributes(
 ) -> None:
     """Name and attributes of a task, from whoever knows them."""
     row["affinity"], row["weight"], row["class_idx"] = layout.NONE, layout.weight_of_nice(0), pid - 1
-    if source is not None and pid <= source.nr_tasks:
+    if source is not None and pid <= source.n_tasks:
         given = source.task_rows[pid - 1]
         for name in ("deadline_ns", "burst_ns", "class_idx", "affinity", "affinity_words", "attr_given", "nice",
                      "priority", "tickets", "credits", "cap_percent", "group", "weight"):  # fmt: skip
@@ -394,19 +394,19 @@ def _bytes(
 
 
 def load_recorded(folder: Path) -> Workload:
-    """Make a workload of the directory of a run."""
+    """Make a workload of the folder of a run."""
     folder = Path(folder)
     if not (folder / "records.slr").is_file():
         beside = [entry.name for entry in folder.parent.glob("*") if entry.is_dir()]
         inside = sorted(folder.glob("**/records.slr"))[:3]
         hint = f"; runs below it: {', '.join(str(p.parent) for p in inside)}" if inside else ""
         raise NotFoundError(
-            f"{folder}: is not the directory of a run: it has no records.slr{hint}"
+            f"{folder}: is not the folder of a run: it has no records.slr{hint}"
             + (did_you_mean(folder.name, beside) if not folder.exists() else "")
         )
     run = _read_run(folder / "run.json")
     records = read_records(folder / "records.slr")
-    broken = check(Timeline(records)) if records.nr_lost else "ok"
+    broken = check(Timeline(records)) if records.n_lost else "ok"
     if broken != "ok":
         raise RecordError(f"{folder}: cannot be replayed: {broken}")
     if not records.events["task"].any():
@@ -430,7 +430,7 @@ def load_recorded(folder: Path) -> Workload:
         jitter_ns=0,
         horizon_ns=program.horizon_ns,
         # A command of Linux may have been kept from some CPUs.
-        cpus=records.nr_cpus if is_ours else max(len(used), 1),
+        cpus=records.n_cpus if is_ours else max(len(used), 1),
         cpus_min=int(program.header["nr_cpus_min"]),
         program=program.data,
         are_roots_woken=run.get("host") == "linux",

@@ -34,7 +34,7 @@ from ..policy.find import parse_settings, show_value
 from ..runs.case import write_text
 from ..runs.gate import Condition, parse_condition
 from ..runs.run import Prepared, RunSet, finish, make_plan, prepare
-from ..runs.workers import do_runs, nr_workers_of
+from ..runs.workers import do_runs, n_workers_of
 from ..stats.bootstrap import ROUNDING
 from ..stats.decide import EXPLORATORY, HEADLINE, are_apart, decide, entry
 from ..stats.inference import CONFIDENCE, compare_paired
@@ -150,10 +150,7 @@ class Trials:
                 on_result(found.run)
 
         work = ((key, mine, case) for key, case in todo.items())
-        if (
-            todo
-            and do_runs(work, keep, nr_runs=len(todo), nr_workers=nr_workers_of(context.host)) is not None
-        ):
+        if todo and do_runs(work, keep, n_runs=len(todo), n_workers=n_workers_of(context.host)) is not None:
             raise KeyboardInterrupt
         return [[self.known[self.label(values), seed] for seed in seeds] for values in settings]
 
@@ -190,7 +187,7 @@ def tune(
     """Search, and hold the best against the default; returns what `tune.json` has, and the held-out runs."""
     optuna = need_optuna()
     plan = make_plan(
-        [subject.workload], [policy], out, nr_seeds=1, settings=settings, command_line=command_line, **options
+        [subject.workload], [policy], out, n_seeds=1, settings=settings, command_line=command_line, **options
     )
     # The search keeps numbers only; what is kept to be looked at are the held-out runs.
     scratch = replace(plan, is_kept=False, out=out / "work")
@@ -380,7 +377,7 @@ def _confirm(
     kept = replace(
         kept,
         context=replace(
-            kept.context, plan=replace(plan, first_seed=question.seeds + 1, nr_seeds=question.held_out)
+            kept.context, plan=replace(plan, first_seed=question.seeds + 1, n_seeds=question.held_out)
         ),
     )
     held_out = Trials(kept, trials.base)

@@ -88,7 +88,7 @@ class Alternative:
 
 
 def open_subject(name: str, out: Path) -> Subject:
-    """Find what a user names: the directory of a run, a trace, or a workload."""
+    """Find what a user names: the folder of a run, a trace, or a workload."""
     path = Path(name)
     if path.is_file() and path.suffix not in _WORKLOAD_FILES:
         path = out / "recording"
@@ -99,7 +99,7 @@ def open_subject(name: str, out: Path) -> Subject:
         try:
             return Subject(load_workload(name))
         except NotFoundError as error:
-            raise NotFoundError(f"{name}: no directory of a run, no trace, no workload: {error}") from error
+            raise NotFoundError(f"{name}: no folder of a run, no trace, no workload: {error}") from error
     workload = replace(load_recorded(path), vary_share=VARY_SHARE)
     file = path / "run.json"
     run = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
@@ -139,7 +139,7 @@ def what_if(
     metrics: Sequence[str] = METRICS,
     cpus: str = "",
     settings: Sequence[str] = (),
-    nr_seeds: int = SEEDS,
+    n_seeds: int = SEEDS,
     command_line: str = "",
     on_start: Callable[[int], None] | None = None,
     on_result: Callable[[dict[str, Any]], None] | None = None,
@@ -159,16 +159,16 @@ def what_if(
     sizes = read_cpus(cpus, subject.workload)
     workloads = [_on(subject.workload, nr, is_own=nr == sizes[0]) for nr in sizes]
     plan = make_plan(
-        workloads, names, out, nr_seeds=nr_seeds, settings=settings, command_line=command_line, **options
+        workloads, names, out, n_seeds=n_seeds, settings=settings, command_line=command_line, **options
     )
     runs, waits = _run_all(plan, on_start, on_result)
     if subject.folder is not None:
         keep_recorded(subject.folder, out, subject.workload)
-    alternatives = _alternatives(runs.runs, waits, nr_seeds)
+    alternatives = _alternatives(runs.runs, waits, n_seeds)
     baseline = alternatives[0]
     found = {
         "subject": subject.workload.name, "is_recording": subject.folder is not None, "cpus": sizes[0],
-        "metrics": asked, "seeds": nr_seeds, "vary_share": subject.workload.vary_share,
+        "metrics": asked, "seeds": n_seeds, "vary_share": subject.workload.vary_share,
         "baseline": baseline.policy, "confidence": CONFIDENCE, "fidelity": None, "ranking": [],
         "failed": [{"policy": each.policy, "cpus": each.cpus, "error": each.error} for each in alternatives if each.error],
         "warnings": _warnings(runs.comparisons, asked), "winner": None, "load": None, "advice": "",
@@ -200,11 +200,11 @@ def _with_defaults(settings: Sequence[str], defaults: Sequence[str]) -> list[str
     return [f"{name}={value}" for name, value in mine.items()]
 
 
-def _on(workload: Workload, nr_cpus: int, *, is_own: bool) -> Workload:
-    """The same work on so many CPUs; a name of its own, since it is another directory."""
+def _on(workload: Workload, n_cpus: int, *, is_own: bool) -> Workload:
+    """The same work on so many CPUs; a name of its own, since it is another folder."""
     if is_own:
         return workload
-    return replace(workload, name=f"{workload.name}-on-{nr_cpus}-cpus", cpus=nr_cpus)
+    return replace(workload, name=f"{workload.name}-on-{n_cpus}-cpus", cpus=n_cpus)
 
 
 # ---- the runs ----------------------------------------------------------------
@@ -219,14 +219,14 @@ def _run_all(
     def keep(run: dict[str, Any], columns: dict[str, Any]) -> None:
         waits[run["policy"], run["cpus"], run["seed"]] = waits_of(columns)
 
-    total = len(plan.policies) * len(plan.workloads) * plan.nr_seeds
+    total = len(plan.policies) * len(plan.workloads) * plan.n_seeds
     if on_start:
         on_start(total)
-    first = run_plan(replace(plan, nr_seeds=1), on_result=on_result, on_tasks=keep)
-    if plan.nr_seeds == 1 or first.is_interrupted:
+    first = run_plan(replace(plan, n_seeds=1), on_result=on_result, on_tasks=keep)
+    if plan.n_seeds == 1 or first.is_interrupted:
         return first, waits
     with tempfile.TemporaryDirectory(prefix="schedlab-") as scratch:
-        others = replace(plan, first_seed=2, nr_seeds=plan.nr_seeds - 1, is_kept=False, out=Path(scratch))
+        others = replace(plan, first_seed=2, n_seeds=plan.n_seeds - 1, is_kept=False, out=Path(scratch))
         rest = run_plan(others, on_result=on_result, on_tasks=keep)
     for run in rest.runs:
         run["directory"] = str(plan.out)
@@ -259,7 +259,7 @@ def waits_of(columns: dict[str, Any]) -> Waits:
     return found
 
 
-def _alternatives(runs: list[dict[str, Any]], waits: dict[Any, Waits], nr_seeds: int) -> list[Alternative]:
+def _alternatives(runs: list[dict[str, Any]], waits: dict[Any, Waits], n_seeds: int) -> list[Alternative]:
     """Runs by policy and CPUs, in the order of the plan: the baseline is the first."""
     groups: dict[tuple[str, int], list[dict[str, Any]]] = {}
     for run in runs:
@@ -269,7 +269,7 @@ def _alternatives(runs: list[dict[str, Any]], waits: dict[Any, Waits], nr_seeds:
         bad = [run for run in mine if run["status"] != "ok"]
         error = bad[0]["error"] if bad else None
         if bad and bad[0]["error_kind"] != "compile":
-            error = f"{len(bad)} of {nr_seeds} runs failed, with seed {bad[0]['seed']}: {error}"
+            error = f"{len(bad)} of {n_seeds} runs failed, with seed {bad[0]['seed']}: {error}"
         by_seed = {run["seed"]: run for run in mine if run["status"] == "ok"}
         theirs = {seed: waits[policy, cpus, seed] for seed in by_seed if (policy, cpus, seed) in waits}
         found.append(Alternative(policy, cpus, by_seed, theirs, error))

@@ -195,7 +195,7 @@ def explain_wait(timeline: Timeline, stretch: Stretch, cpus: Sequence[int] | Non
     """
     tasks = timeline.by_task
     at, begin, end = stretch.at, stretch.begin_ns, stretch.end_ns
-    mine = tuple(cpus) if cpus is not None else tuple(range(timeline.records.nr_cpus))
+    mine = tuple(cpus) if cpus is not None else tuple(range(timeline.records.n_cpus))
     spans = timeline.spans
     chosen = np.flatnonzero((spans.begin_ns < end) & (spans.end_ns > begin) & np.isin(spans.cpu, mine))
     inside = np.minimum(spans.end_ns[chosen], end) - np.maximum(spans.begin_ns[chosen], begin)
@@ -333,9 +333,9 @@ def _parts(timeline: Timeline, spans: np.ndarray, ns: np.ndarray, at: int) -> tu
     order = np.lexsort((tasks.row[runs], tasks.cpu[runs]))
     runs = runs[order]
     # Runs of a CPU are in the order of its spans, and there is a span for each that has ended.
-    place = np.searchsorted(every.cpu[every.is_run.nonzero()[0]], np.arange(timeline.records.nr_cpus))
+    place = np.searchsorted(every.cpu[every.is_run.nonzero()[0]], np.arange(timeline.records.n_cpus))
     rank = np.cumsum(every.is_run) - 1
-    first = np.searchsorted(tasks.cpu[runs], np.arange(timeline.records.nr_cpus))
+    first = np.searchsorted(tasks.cpu[runs], np.arange(timeline.records.n_cpus))
     cpu = every.cpu[spans]
     run = runs[first[cpu] + rank[spans] - place[cpu]]
     row = tasks.row[at]

@@ -123,7 +123,7 @@ def check_clock(timeline: Timeline, clock: dict[str, Any]) -> str:
     ran_ns = int(spans.ran_ns[spans.is_run].sum())
     most_ns = clock["clock_ns"]
     least_ns = most_ns - clock["idle_clock_ns"] - clock["switch_clock_ns"]
-    slack_ns = CLOCK_ERROR_MAX * most_ns + CLOCK_ERROR_NS * timeline.records.nr_cpus
+    slack_ns = CLOCK_ERROR_MAX * most_ns + CLOCK_ERROR_NS * timeline.records.n_cpus
     if least_ns - slack_ns <= ran_ns <= most_ns + slack_ns:
         return "ok"
     return (

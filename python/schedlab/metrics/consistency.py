@@ -42,7 +42,7 @@ class Expectations:
         CPU time that each task's program declares; -1 where it is not known.
     has_host_work : array_like of bool, shape (n_program_tasks,), optional
         Tasks that take more than they declare, by what their system calls cost
-        on the host; their declared work is only the least they receive.
+        on the host; their declared work is only the minimum that they receive.
     clock_ns : array_like of int, shape (n_program_tasks,), optional
         CPU time of each task by its own clock, 0 where it is not known, of a host
         that has bounded how far it is from the records: work measured by that
@@ -104,7 +104,7 @@ def check(timeline: Timeline, expectations: Expectations | None = None) -> str:
     horizon, except that it may not have been exceeded.
     """
     expected = expectations or Expectations()
-    if timeline.records.nr_lost:
+    if timeline.records.n_lost:
         return _lost(timeline).text
     # Later laws are stated in terms of earlier ones, so they wait for them.
     for laws in (
@@ -138,7 +138,7 @@ def _lost(timeline: Timeline) -> Violation:
     t_ns = int(events["t_ns"][row])
     return Violation(
         t_ns,
-        f"{at(t_ns)}, CPU {int(events['cpu'][row])}: {timeline.records.nr_lost} records were "
+        f"{at(t_ns)}, CPU {int(events['cpu'][row])}: {timeline.records.n_lost} records were "
         "lost in this run, so nothing can be computed from it; record fewer kinds or use a "
         "larger ring",
     )
@@ -271,16 +271,16 @@ def _host_accounts(timeline: Timeline, expected: Expectations) -> Violation | No
     if expected.host_cpus is None:
         return None
     spans, records = timeline.spans, timeline.records
-    busy = np.bincount(spans.cpu, np.where(spans.is_run, spans.ran_ns, 0), records.nr_cpus)
-    overhead = np.bincount(spans.cpu, spans.overhead_ns, records.nr_cpus)
+    busy = np.bincount(spans.cpu, np.where(spans.is_run, spans.ran_ns, 0), records.n_cpus)
+    overhead = np.bincount(spans.cpu, spans.overhead_ns, records.n_cpus)
     counted = {"busy_ns": busy, "overhead_ns": overhead, "idle_ns": records.end_ns - busy - overhead}
     end = f"at {records.end_ns} ns (the end)"
-    if len(expected.host_cpus) != records.nr_cpus:
+    if len(expected.host_cpus) != records.n_cpus:
         return Violation(
             records.end_ns,
-            f"{end}: the host accounts for {len(expected.host_cpus)} CPUs, its records for {records.nr_cpus}",
+            f"{end}: the host accounts for {len(expected.host_cpus)} CPUs, its records for {records.n_cpus}",
         )
-    slack = expected.tolerance_ns * (1 + len(records.events) // records.nr_cpus)
+    slack = expected.tolerance_ns * (1 + len(records.events) // records.n_cpus)
     for cpu, account in enumerate(expected.host_cpus):
         for name, values in counted.items():
             if abs(account[name] - int(values[cpu])) > slack:
@@ -349,9 +349,9 @@ def _placement(timeline: Timeline, expected: Expectations) -> Violation | None:
 
 def _masks(timeline: Timeline, expected: Expectations) -> tuple[np.ndarray, np.ndarray]:
     """Return the distinct CPU sets as bool, shape (n_masks, n_cpus), and each task's mask."""
-    nr_cpus = timeline.records.nr_cpus
+    n_cpus = timeline.records.n_cpus
     pids = timeline.by_task.keys
-    everywhere = frozenset(range(nr_cpus))
+    everywhere = frozenset(range(n_cpus))
     number = {everywhere: 0}
     mask_of = np.zeros(len(pids), np.int64)
     given = expected.affinity if expected.affinity is not None else ()
@@ -359,9 +359,9 @@ def _masks(timeline: Timeline, expected: Expectations) -> tuple[np.ndarray, np.n
         cpus = given[pid - 1] if 1 <= pid <= len(given) else None
         if cpus is not None:
             mask_of[position] = number.setdefault(frozenset(cpus), len(number))
-    allowed = np.zeros((len(number), nr_cpus), bool)
+    allowed = np.zeros((len(number), n_cpus), bool)
     for cpus, index in number.items():
-        allowed[index, [cpu for cpu in cpus if cpu < nr_cpus]] = True
+        allowed[index, [cpu for cpu in cpus if cpu < n_cpus]] = True
     return allowed, mask_of
 
 
@@ -420,11 +420,11 @@ def _declared_work(timeline: Timeline, expected: Expectations) -> Violation | No
     done = int(work[has_ended & (work >= 0)].sum())
     begin = int(tasks.t_ns[tasks.first].min()) if len(tasks.first) else 0
     makespan = records.end_ns - begin
-    if done > makespan * records.nr_cpus + int(np.sum(slack)):
+    if done > makespan * records.n_cpus + int(np.sum(slack)):
         return Violation(
             records.end_ns,
             f"at {records.end_ns} ns (the end): {done} ns of work were done in {makespan} ns on "
-            f"{records.nr_cpus} CPU(s), which cannot be",
+            f"{records.n_cpus} CPU(s), which cannot be",
         )
     return None
 

@@ -223,20 +223,20 @@ def _migrations(timeline: Timeline) -> Violation | None:
 
 def _lay_out(timeline: Timeline, course: Course) -> tuple[_Actual, _Points]:
     """Give every event and every op of the program its place."""
-    tasks, nr_tasks = timeline.by_task, len(course.program.task_rows)
+    tasks, n_tasks = timeline.by_task, len(course.program.task_rows)
     is_stop = tasks.kind == Kind.STOP
     had = np.cumsum(np.where(is_stop, tasks.arg, 0).astype(np.int64))
     base = np.concatenate(([0], had))[tasks.first]
     total = had[tasks.last] - base
     index = tasks.keys.astype(np.int64) - 1
-    received, stops = np.full(nr_tasks, -1, np.int64), np.zeros(nr_tasks, np.int64)
+    received, stops = np.full(n_tasks, -1, np.int64), np.zeros(n_tasks, np.int64)
     received[index] = total
     stops[index] = np.add.reduceat(is_stop.astype(np.int64), tasks.first)
     # One more for each, so that the end of a task is not the beginning of the next.
     start = np.concatenate(([0], np.cumsum(received + 1)[:-1]))
-    pieces, known, joined = [], np.zeros(nr_tasks, bool), []
+    pieces, known, joined = [], np.zeros(n_tasks, bool), []
     for unrolled in unroll(
-        course.program, course.calibration, received_ns=received, nr_stops=stops, cells_max=CELLS_MAX
+        course.program, course.calibration, received_ns=received, n_stops=stops, cells_max=CELLS_MAX
     ):
         known[unrolled.tasks] = True
         joined.append(_executions_of(unrolled))
@@ -414,10 +414,10 @@ def _groundless(timeline: Timeline, actual: _Actual, points: _Points, counts: _C
     t_ns = records.events["t_ns"].astype(np.int64)
     is_cause = (timeline.kind <= Kind.WAKE) | (timeline.kind == Kind.ATTR)
     causes = t_ns[is_cause]
-    nr_causes = np.searchsorted(causes, tasks.t_ns[i], side="right") - np.searchsorted(causes, tasks.t_ns[i])
+    n_causes = np.searchsorted(causes, tasks.t_ns[i], side="right") - np.searchsorted(causes, tasks.t_ns[i])
     # It may have been woken at this very instant, which is no cause.
     came = i - 2
-    nr_causes -= (tasks.arg[i] == 0) & (tasks.kind[came] <= Kind.WAKE) & (tasks.t_ns[came] == tasks.t_ns[i])
+    n_causes -= (tasks.arg[i] == 0) & (tasks.kind[came] <= Kind.WAKE) & (tasks.t_ns[came] == tasks.t_ns[i])
     is_run = np.flatnonzero((timeline.kind == Kind.RUN) | (timeline.kind == Kind.STOP))
     moments, cpu = t_ns[is_run], records.events["cpu"][is_run].astype(np.int64)
     low = np.searchsorted(moments, tasks.t_ns[i], side="left")
@@ -426,7 +426,7 @@ def _groundless(timeline: Timeline, actual: _Actual, points: _Points, counts: _C
     is_alone = changes[high] == changes[low + 1]
     return first_of(
         tasks.t_ns[i],
-        (nr_causes == 0) & is_alone,
+        (n_causes == 0) & is_alone,
         lambda k: (
             f"{_who(tasks, i[k])} is preempted by nothing, and off the tick, after "
             f"{actual.key[i[k]] - actual.first_key[tasks.group[i[k]]]} ns of CPU time, where its program waits or yields "
@@ -535,9 +535,9 @@ def _position_of(
     tasks = timeline.by_task
     group = np.searchsorted(tasks.keys, pid).clip(max=len(tasks.keys) - 1)
     is_there = tasks.keys[group] == pid
-    nr_rows = len(timeline.kind) + 1
-    place = tasks.group * nr_rows + tasks.row
-    event = np.searchsorted(place, group * nr_rows + row, side="left") - 1
+    n_rows = len(timeline.kind) + 1
+    place = tasks.group * n_rows + tasks.row
+    event = np.searchsorted(place, group * n_rows + row, side="left") - 1
     event = event.clip(min=0)
     is_there &= (tasks.group[event] == group) & (tasks.kind[event] == Kind.RUN)
     ran_ns = t_ns - tasks.t_ns[event] - _stolen_ns(timeline, tasks.cpu[event], tasks.row[event], row)
@@ -547,13 +547,13 @@ def _position_of(
 
 def _stolen_ns(timeline: Timeline, cpu: np.ndarray, begin: np.ndarray, end: np.ndarray) -> np.ndarray:
     """What ticks took of CPUs between two rows of the records, in nanoseconds."""
-    cpus, nr_rows = timeline.by_cpu, len(timeline.kind) + 1
+    cpus, n_rows = timeline.by_cpu, len(timeline.kind) + 1
     ticks = np.flatnonzero((cpus.kind == Kind.OVERHEAD) & (cpus.flags == Overhead.TICK))
     if len(ticks) == 0:
         return np.zeros(len(cpu), np.int64)
-    place = cpus.cpu[ticks].astype(np.int64) * nr_rows + cpus.row[ticks]
+    place = cpus.cpu[ticks].astype(np.int64) * n_rows + cpus.row[ticks]
     taken = np.concatenate(([0], np.cumsum(cpus.arg[ticks].astype(np.int64))))
-    base = cpu.astype(np.int64) * nr_rows
+    base = cpu.astype(np.int64) * n_rows
     return taken[np.searchsorted(place, base + end)] - taken[np.searchsorted(place, base + begin)]
 
 
@@ -603,12 +603,12 @@ def _spawned(timeline: Timeline, actual: _Actual, points: _Points) -> Violation 
     # Every spawn that its task has got beyond has its child.
     open_keys = actual.last_key[~actual.has_ended]
     passed = spawn_keys[~is_among(spawn_keys, open_keys)]
-    nr_due, nr_come = len(passed), int((known & ~is_among(key, open_keys)).sum())
-    if nr_come == nr_due:
+    n_due, n_come = len(passed), int((known & ~is_among(key, open_keys)).sum())
+    if n_come == n_due:
         return None
     end_ns = timeline.records.end_ns
     return Violation(
-        end_ns, f"at {end_ns} ns (the end): {nr_due} children were spawned, but {nr_come} have arrived"
+        end_ns, f"at {end_ns} ns (the end): {n_due} children were spawned, but {n_come} have arrived"
     )
 
 

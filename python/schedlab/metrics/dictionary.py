@@ -466,7 +466,7 @@ def _cpu_level(timeline: Timeline) -> dict[str, Any]:
     """Compute the CPU-level metrics; see `RunMetrics.cpus`."""
     records = timeline.records
     cpus = timeline.by_cpu
-    n = records.nr_cpus
+    n = records.n_cpus
     group = cpus.keys.astype(np.int64)
     busy, overhead, taken, switches = (np.zeros(n, np.int64) for _ in range(4))
     arg = cpus.arg.astype(np.int64)
@@ -544,7 +544,7 @@ def _run_level(timeline: Timeline, tasks: dict[str, Any], cpus: dict[str, Any]) 
     n_tasks, n_ended = len(ended), int(ended.sum())
     stop_ns = int(tasks["end_ns"].max()) if n_tasks and n_ended == n_tasks else records.end_ns
     makespan = stop_ns - int(tasks["arrival_ns"].min()) if n_tasks else 0
-    capacity = records.nr_cpus * records.end_ns
+    capacity = records.n_cpus * records.end_ns
     busy, overhead = int(cpus["busy_ns"].sum()), int(cpus["overhead_ns"].sum())
     slowdown = tasks["slowdown"][ended & ~np.isnan(tasks["slowdown"])]
     quartiles = _ranked(response, [0.25, 0.75]) if len(response) else None

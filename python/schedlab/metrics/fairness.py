@@ -85,7 +85,7 @@ def deserved_ns(timeline: Timeline, *, weight: ArrayLike | None = None) -> np.nd
     n_tasks = len(tasks.keys)
     if n_tasks == 0:
         return np.zeros(0)
-    classes, class_weight = _weight_classes(tasks.keys, weight, timeline.records.nr_cpus)
+    classes, class_weight = _weight_classes(tasks.keys, weight, timeline.records.n_cpus)
     change = _changes_of_demand(timeline)
     # Back to the order of time: by writing each to its row, which sorts for free.
     position: np.ndarray = np.full(len(timeline.kind), -1, np.int32 if len(change) < 1 << 31 else np.int64)
@@ -100,7 +100,7 @@ def deserved_ns(timeline: Timeline, *, weight: ArrayLike | None = None) -> np.nd
         change=change,
         class_of=classes.take(task_of),
         class_weight=class_weight,
-        nr_cpus=timeline.records.nr_cpus,
+        n_cpus=timeline.records.n_cpus,
         end_ns=timeline.records.end_ns,
     )
     signed = -change.astype(float) * service.at_change
@@ -109,16 +109,14 @@ def deserved_ns(timeline: Timeline, *, weight: ArrayLike | None = None) -> np.nd
     return result + still_there * service.at_end[classes]
 
 
-def _weight_classes(
-    pids: np.ndarray, weight: ArrayLike | None, nr_cpus: int
-) -> tuple[np.ndarray, np.ndarray]:
+def _weight_classes(pids: np.ndarray, weight: ArrayLike | None, n_cpus: int) -> tuple[np.ndarray, np.ndarray]:
     """Number each distinct weight: (class of each task, weight of each class, falling)."""
     weights = np.full(len(pids), float(DEFAULT_WEIGHT))
     if weight is not None:
         given = np.asarray(weight, float)
         known = (pids >= 1) & (pids <= len(given))
         weights[known] = given[pids[known].astype(np.int64) - 1]
-    if nr_cpus > 1 and len(distinct(weights)) > CLASSES_MAX:
+    if n_cpus > 1 and len(distinct(weights)) > CLASSES_MAX:
         low, high = np.log(weights.min()), np.log(weights.max())
         step = (high - low) / CLASSES_MAX
         weights = np.exp(low + (np.floor((np.log(weights) - low) / step) + 0.5) * step)
@@ -152,12 +150,12 @@ def _service_ns(
     change: np.ndarray,
     class_of: np.ndarray,
     class_weight: np.ndarray,
-    nr_cpus: int,
+    n_cpus: int,
     end_ns: int,
 ) -> _Service:
     """Integrate the ideal rate of every class from change to change."""
     n, n_classes = len(t_ns), len(class_weight)
-    if nr_cpus == 1:
+    if n_cpus == 1:
         # No cap can bind, so one integral per unit of weight serves all classes.
         total = np.cumsum(change * class_weight.take(class_of))
         rate = np.where(total > 0.5 * class_weight[-1], 1 / np.maximum(total, 1e-9), 0)
@@ -177,14 +175,14 @@ def _service_ns(
         delta = np.zeros((n_classes, size))
         delta[class_of[part], np.arange(size)] = change[part]
         counts = count[:, None] + np.cumsum(delta, axis=1)
-        growth = _ideal_rates(counts, class_weight, nr_cpus) * (following[part] - t_ns[part])
+        growth = _ideal_rates(counts, class_weight, n_cpus) * (following[part] - t_ns[part])
         sums = service[:, None] + np.cumsum(growth, axis=1)
         at_change[part] = (sums - growth)[class_of[part], np.arange(size)]
         service, count = sums[:, -1], counts[:, -1]
     return _Service(at_change, service)
 
 
-def _ideal_rates(counts: np.ndarray, class_weight: np.ndarray, nr_cpus: int) -> np.ndarray:
+def _ideal_rates(counts: np.ndarray, class_weight: np.ndarray, n_cpus: int) -> np.ndarray:
     """Share of one CPU that each class deserves per task, by water-filling.
 
     Parameters
@@ -193,7 +191,7 @@ def _ideal_rates(counts: np.ndarray, class_weight: np.ndarray, nr_cpus: int) -> 
         Runnable tasks per class, heaviest class first.
     class_weight : numpy.ndarray of float, shape (n_classes,)
         Falling.
-    nr_cpus : int
+    n_cpus : int
         Number of CPUs.
 
     Returns
@@ -201,7 +199,7 @@ def _ideal_rates(counts: np.ndarray, class_weight: np.ndarray, nr_cpus: int) -> 
     numpy.ndarray of float, shape (n_classes, n)
         Between 0 and 1; classes without tasks have a value that nobody uses.
     """
-    free = np.full(counts.shape[1], float(nr_cpus))
+    free = np.full(counts.shape[1], float(n_cpus))
     weight_left = class_weight @ counts
     per_weight = free / np.maximum(weight_left, 1e-9)
     for index, weight in enumerate(class_weight):

@@ -66,7 +66,7 @@ def columns_of(tasks: list[dict[str, Any]]) -> dict[str, np.ndarray]:
 
 
 def check(
-    columns: dict[str, np.ndarray], *, nr_cpus: int, elapsed_ns: int, work_ns: np.ndarray, late_ns: int = 0
+    columns: dict[str, np.ndarray], *, n_cpus: int, elapsed_ns: int, work_ns: np.ndarray, late_ns: int = 0
 ) -> str:
     """Look for what no machine can do.
 
@@ -74,11 +74,11 @@ def check(
     ----------
     columns : dict
         What `columns_of` returned.
-    nr_cpus : int
+    n_cpus : int
         CPUs of the run.
     elapsed_ns : int
         Its length in nanoseconds.
-    work_ns : array_like of int, shape (nr_program_tasks,)
+    work_ns : array_like of int, shape (n_program_tasks,)
         CPU time that the program's tasks declare; -1 where that is not known.
     late_ns : int, default 0
         How long after its end tasks that had not ended may have gone on, in nanoseconds.
@@ -92,8 +92,8 @@ def check(
     has_ended = end >= 0
     declared = np.asarray(work_ns)[columns["task"] - 1]
     total = int(run.sum())
-    if total > nr_cpus * (elapsed_ns + late_ns) + len(run) * TOLERANCE_NS:
-        return f"tasks used {total} ns of {nr_cpus} CPUs in {elapsed_ns} ns"
+    if total > n_cpus * (elapsed_ns + late_ns) + len(run) * TOLERANCE_NS:
+        return f"tasks used {total} ns of {n_cpus} CPUs in {elapsed_ns} ns"
     for text, is_wrong in (
         ("it ran before it arrived", (first_run >= 0) & (first_run < columns["arrival_ns"])),
         ("it ended before it ran", has_ended & (end < first_run)),
@@ -113,9 +113,9 @@ def wrong_length(columns: dict[str, np.ndarray], *, work_ns: np.ndarray, has_cal
     ----------
     columns : dict
         What `columns_of` returned.
-    work_ns : array_like of int, shape (nr_program_tasks,)
+    work_ns : array_like of int, shape (n_program_tasks,)
         CPU time that the program's tasks declare; -1 where that is not known.
-    has_calls : array_like of bool, shape (nr_program_tasks,)
+    has_calls : array_like of bool, shape (n_program_tasks,)
         Tasks with phases whose CPU time is the machine's; they are left out.
 
     Returns
@@ -146,14 +146,14 @@ def wrong_length(columns: dict[str, np.ndarray], *, work_ns: np.ndarray, has_cal
     )
 
 
-def tally_metrics(columns: dict[str, np.ndarray], *, nr_cpus: int, elapsed_ns: int) -> RunMetrics:
+def tally_metrics(columns: dict[str, np.ndarray], *, n_cpus: int, elapsed_ns: int) -> RunMetrics:
     """Compute what can be known without records.
 
     Parameters
     ----------
     columns : dict
         What `columns_of` returned.
-    nr_cpus : int
+    n_cpus : int
         CPUs of the run.
     elapsed_ns : int
         Its length in nanoseconds.
@@ -180,7 +180,7 @@ def tally_metrics(columns: dict[str, np.ndarray], *, nr_cpus: int, elapsed_ns: i
         "slowdown_max": float(slowdown.max()) if len(slowdown) else None,
         "throughput_per_s": n_ended / makespan * 1e9 if makespan > 0 else None,
         "makespan_ns": makespan,
-        "cpu_utilisation": busy / (nr_cpus * elapsed_ns) if elapsed_ns else None,
+        "cpu_utilisation": busy / (n_cpus * elapsed_ns) if elapsed_ns else None,
         "fairness_turnaround_jain": jain(turnaround.astype(float)),
         "switches_voluntary": int(columns["switches_voluntary"].sum()),
         "switches_involuntary": int(columns["switches_involuntary"].sum()),

@@ -228,14 +228,14 @@ class Spans:
     overhead_ns: np.ndarray = field(repr=False)
 
 
-def cut_spans(cpus: Ordered, *, nr_cpus: int, end_ns: int) -> Spans:
+def cut_spans(cpus: Ordered, *, n_cpus: int, end_ns: int) -> Spans:
     """Cut every CPU's time into runs and gaps.
 
     Parameters
     ----------
     cpus : Ordered
         RUN, STOP and OVERHEAD by CPU.
-    nr_cpus : int
+    n_cpus : int
         Number of CPUs, with those where nothing happened.
     end_ns : int
         End of the run in nanoseconds.
@@ -252,7 +252,7 @@ def cut_spans(cpus: Ordered, *, nr_cpus: int, end_ns: int) -> Spans:
     is_overhead = cpus.kind == Kind.OVERHEAD
     within = np.cumsum(np.where(is_overhead, cpus.arg, 0).view(np.int64))
     base = np.where(cpus.first > 0, within[cpus.first - 1], 0)
-    total = np.zeros(nr_cpus, np.int64)
+    total = np.zeros(n_cpus, np.int64)
     total[cpus.keys] = within[cpus.last] - base
     for begin, end, before in zip(cpus.first, cpus.last + 1, base, strict=True):
         within[begin:end] -= before
@@ -260,9 +260,9 @@ def cut_spans(cpus: Ordered, *, nr_cpus: int, end_ns: int) -> Spans:
     chosen = np.flatnonzero(~is_overhead)
     cpu = cpus.cpu[chosen]
     # One event closes each span; the end of the run closes the last of each CPU.
-    every = np.arange(nr_cpus)
+    every = np.arange(n_cpus)
     last = np.searchsorted(cpu, every.astype(cpu.dtype), side="right") + every
-    n = len(chosen) + nr_cpus
+    n = len(chosen) + n_cpus
     is_event = np.ones(n, bool)
     is_event[last] = False
 
@@ -323,7 +323,7 @@ class Timeline:
     def spans(self) -> Spans:
         """Runs and gaps of every CPU."""
         records = self.records
-        return cut_spans(self.by_cpu, nr_cpus=records.nr_cpus, end_ns=records.end_ns)
+        return cut_spans(self.by_cpu, n_cpus=records.n_cpus, end_ns=records.end_ns)
 
     def forget_spans(self) -> None:
         """Free the spans, which need most memory; they are cut again where they are needed."""

@@ -80,10 +80,10 @@ def intervals(records: Records, *, begin_ns: int = 0, end_ns: int | None = None)
     )
 
 
-def _rows(found: Intervals, nr_max: int) -> tuple[list[int], int]:
+def _rows(found: Intervals, n_max: int) -> tuple[list[int], int]:
     """Pids to draw, and how many more there are."""
     pids = sorted(set(found.pid.tolist()))
-    return pids[:nr_max], max(0, len(pids) - nr_max)
+    return pids[:n_max], max(0, len(pids) - n_max)
 
 
 def draw_text(
@@ -93,22 +93,22 @@ def draw_text(
     begin_ns: int = 0,
     end_ns: int | None = None,
     width: int = 100,
-    nr_tasks_max: int = 40,
+    n_tasks_max: int = 40,
 ) -> str:
     """Chart for a terminal."""
     if width < 40:
         raise UsageError(f"a chart needs at least 40 columns, not {width}")
     found = intervals(records, begin_ns=begin_ns, end_ns=end_ns)
     end_ns = records.end_ns if end_ns is None else min(end_ns, records.end_ns)
-    pids, nr_more = _rows(found, nr_tasks_max)
+    pids, n_more = _rows(found, n_tasks_max)
     labels = {pid: f"{names.get(pid, 'task')}[{pid}]"[:20] for pid in pids}
     label_width = max([len(label) for label in labels.values()] or [4]) + 1
-    nr_cells = width - label_width
-    cell_ns = (end_ns - begin_ns) / nr_cells
+    n_cells = width - label_width
+    cell_ns = (end_ns - begin_ns) / n_cells
     lines = []
     for pid in pids:
         mine = np.flatnonzero(found.pid == pid)
-        lines.append(labels[pid].ljust(label_width) + _cells(found, mine, begin_ns, cell_ns, nr_cells))
+        lines.append(labels[pid].ljust(label_width) + _cells(found, mine, begin_ns, cell_ns, n_cells))
     # Three digits where the exact time, as of a run that failed, has nine.
     left, right = (
         time if len(time) <= 8 else show_time(at_ns)
@@ -116,21 +116,21 @@ def draw_text(
         for time in [format_duration(at_ns)]
     )
     left, right = f"{left} ", f" {right}"
-    lines.append(" " * label_width + left + "─" * (nr_cells - len(left) - len(right)) + right)
-    if nr_more:
-        lines.append(f"and {nr_more} tasks more; choose a shorter window or --svg")
+    lines.append(" " * label_width + left + "─" * (n_cells - len(left) - len(right)) + right)
+    if n_more:
+        lines.append(f"and {n_more} tasks more; choose a shorter window or --svg")
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _cells(found: Intervals, mine: np.ndarray, begin_ns: int, cell_ns: float, nr_cells: int) -> str:
+def _cells(found: Intervals, mine: np.ndarray, begin_ns: int, cell_ns: float, n_cells: int) -> str:
     """One row of the terminal's chart."""
-    ran_ns = np.zeros(nr_cells)
-    has_run = np.zeros(nr_cells, bool)
-    waited_ns = np.zeros(nr_cells)
+    ran_ns = np.zeros(n_cells)
+    has_run = np.zeros(n_cells, bool)
+    waited_ns = np.zeros(n_cells)
     for i in mine:
         first = (found.begin_ns[i] - begin_ns) / cell_ns
         last = (found.end_ns[i] - begin_ns) / cell_ns
-        a, b = min(int(first), nr_cells - 1), min(int(last), nr_cells - 1)
+        a, b = min(int(first), n_cells - 1), min(int(last), n_cells - 1)
         covered = np.ones(b - a + 1)
         covered[0] -= first - a
         covered[-1] -= max(0.0, b + 1 - last)
@@ -158,10 +158,10 @@ def draw_svg(
     """Chart as SVG, for a paper or a page."""
     found = intervals(records, begin_ns=begin_ns, end_ns=end_ns)
     end_ns = records.end_ns if end_ns is None else min(end_ns, records.end_ns)
-    pids, nr_more = _rows(found, TASKS_MAX)
-    if nr_more:
+    pids, n_more = _rows(found, TASKS_MAX)
+    if n_more:
         raise UsageError(
-            f"{len(pids) + nr_more} tasks are in the window, an SVG shows {TASKS_MAX}: choose a shorter window"
+            f"{len(pids) + n_more} tasks are in the window, an SVG shows {TASKS_MAX}: choose a shorter window"
         )
     row_of = {pid: row for row, pid in enumerate(pids)}
     scale = (width_px - LABEL_PX - 10) / (end_ns - begin_ns)

@@ -53,7 +53,7 @@ def _seconds(t_ns: int) -> str:
 def _ftrace_text(records: Records, names: Mapping[int, str]) -> bytes:
     """Text of `/sys/kernel/tracing/trace`, as trace-cmd and Perfetto read it."""
     lines = ["# tracer: nop", "#"]
-    running = [0] * records.nr_cpus
+    running = [0] * records.n_cpus
     for event in linux_events(records):
         cpu = event.cpu
         if isinstance(event, Switch):

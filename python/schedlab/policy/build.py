@@ -185,14 +185,14 @@ def _default_value(policy: Policy, knob: Knob, symbols: Mapping[str, bytes]) -> 
     return int.from_bytes(raw, "little", signed=knob.minimum < 0)
 
 
-def _check_range(policy: Policy, knob: Knob, nr_bytes: int) -> None:
+def _check_range(policy: Policy, knob: Knob, n_bytes: int) -> None:
     """Refuse a range that the variable cannot hold."""
-    bits = 8 * nr_bytes
+    bits = 8 * n_bytes
     low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if knob.minimum < 0 else (0, (1 << bits) - 1)
     if knob.minimum < low or knob.maximum > high:
         raise PolicyError(
             f"{policy.path}:{knob.line}: @knob {knob.name}: its range leaves the variable, which "
-            f"has {nr_bytes} bytes and holds {low} to {high}"
+            f"has {n_bytes} bytes and holds {low} to {high}"
         )
 
 

@@ -430,14 +430,14 @@ def _only_files(policy: Policy, tools: Tools) -> dict[str, object]:
 
 def _check_imports(policy: Policy, module: Module) -> None:
     """Refuse what is no function of the simulator, and more memory than there is room for."""
-    for origin, what, _, least in module.imports:
+    for origin, what, _, minimum in module.imports:
         if origin != "env":
             raise PolicyError(
                 f"{policy.path}: it imports {what} of {origin}; a policy calls what include/scx declares"
             )
-        if what == "memory" and least << 16 > POLICY_BYTES:
+        if what == "memory" and minimum << 16 > POLICY_BYTES:
             raise PolicyError(
-                f"{policy.path}: its variables need {least >> 4} MiB; in the sandbox there are {POLICY_BYTES >> 20}"
+                f"{policy.path}: its variables need {minimum >> 4} MiB; in the sandbox there are {POLICY_BYTES >> 20}"
             )
 
 

@@ -125,7 +125,7 @@ class Module:
     types : list of (bytes, bytes)
         Types of parameters and results of each signature.
     imports : list of (str, str, int, int)
-        Module, name, kind, and index of the signature or least size.
+        Module, name, kind, and index of the signature or minimum size.
     functions : list of int
         Signature of each function that is defined.
     n_globals : int

@@ -72,9 +72,9 @@ class _Compiler:
         self.seed = seed
         self.strings = StringTable()
         self.values: list[np.ndarray] = []
-        self.nr_values = 0
+        self.n_values = 0
         self.ops: list[np.ndarray] = []
-        self.nr_ops = 0
+        self.n_ops = 0
         self.object_idx = {item.name: i for i, item in enumerate(workload.objects)}
         self.order = _order(workload.tasks)
         self.first_idx: dict[str, int] = {}
@@ -113,7 +113,7 @@ class _Compiler:
                 strings=self.strings,
                 seed=self.seed,
                 horizon_ns=self.workload.horizon_ns,
-                nr_cpus_min=self.workload.cpus_min,
+                n_cpus_min=self.workload.cpus_min,
                 name=name,
                 version=layout.VERSION_WITH_GROUPS if groups else layout.VERSION,
             )
@@ -199,9 +199,9 @@ class _Compiler:
 
     def add_values(self, values: np.ndarray) -> int:
         """Append to the values; return the index of the first."""
-        first = self.nr_values
+        first = self.n_values
         self.values.append(values)
-        self.nr_values += len(values)
+        self.n_values += len(values)
         return first
 
     # ---- ops ------------------------------------------------------------
@@ -213,15 +213,15 @@ class _Compiler:
         writer.op("exit")
         template = np.array(writer.ops, dtype=layout.OP_DTYPE)
         rows["nr_ops"] = len(template)
-        rows["op_first"] = self.nr_ops
+        rows["op_first"] = self.n_ops
         if task.is_burst_from_run:
             rows["burst_ns"] = writer.first_run
             rows["attr_given"] |= 1 << ATTRIBUTES["burst"][0]
         if not writer.columns:
             self.ops.append(template)
-            self.nr_ops += len(template)
+            self.n_ops += len(template)
             return
-        if self.nr_ops + len(template) * task.count > OPS_MAX:
+        if self.n_ops + len(template) * task.count > OPS_MAX:
             raise self.fault(
                 task,
                 f"{task.count} tasks of {len(template)} phases are too many: at most {OPS_MAX} phases in all",
@@ -231,7 +231,7 @@ class _Compiler:
             ops[field][:, index] = column
         rows["op_first"] += np.arange(task.count, dtype=np.uint32) * np.uint32(len(template))
         self.ops.append(ops.ravel())
-        self.nr_ops += ops.size
+        self.n_ops += ops.size
 
 
 class _OpWriter:
@@ -254,7 +254,7 @@ class _OpWriter:
             if phase.verb == "spawn":
                 before = self.spawned_per_task.get(phase.name, 0)
                 self.spawned_per_task[phase.name] = before + (times or 0)
-        self.nr_phases = 0
+        self.n_phases = 0
 
     def op(self, verb: str, *, flags: int = 0, slot: int = 0, a: int = 0, b: int = 0) -> int:
         """Append one op; return its index."""
@@ -264,8 +264,8 @@ class _OpWriter:
     def write(self, phases: tuple[Phase, ...], *, depth: int) -> None:
         """Append the ops of a list of phases."""
         for phase in phases:
-            number = self.nr_phases
-            self.nr_phases += 1
+            number = self.n_phases
+            self.n_phases += 1
             if phase.verb == "loop":
                 self.loop(phase, depth)
             elif phase.verb == "spawn":
@@ -360,7 +360,7 @@ class _OpWriter:
             return values
         share = max(TABLE_CLASS_MAX // task.count, TABLE_LEAST)
         length = min(TABLE_ENDLESS if times is None else times, TABLE_MAX, share)
-        if compiler.nr_values + length * task.count > VALUES_MAX:
+        if compiler.n_values + length * task.count > VALUES_MAX:
             raise compiler.fault(
                 task,
                 f"phase {phase.number}: {length} random values for each of "

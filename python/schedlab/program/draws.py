@@ -118,7 +118,7 @@ def _fold(keys: np.ndarray, step: np.ndarray | int) -> np.ndarray:
     return z ^ (z >> _MIX[4])
 
 
-def draw(distribution: Distribution, key: int, nr_instances: int, nr_draws: int = 1) -> np.ndarray:
+def draw(distribution: Distribution, key: int, n_instances: int, n_draws: int = 1) -> np.ndarray:
     """Draw values for every instance of a task class.
 
     Parameters
@@ -127,21 +127,21 @@ def draw(distribution: Distribution, key: int, nr_instances: int, nr_draws: int 
         What to draw from.
     key : int
         Where the numbers are used, from `stream_key`.
-    nr_instances : int
+    n_instances : int
         Rows; row i is the same whatever the number of rows.
-    nr_draws : int, default 1
+    n_draws : int, default 1
         Columns; column j is the same whatever the number of columns.
 
     Returns
     -------
-    numpy.ndarray of uint64, shape (nr_instances, nr_draws)
+    numpy.ndarray of uint64, shape (n_instances, n_draws)
         In the unit of the distribution's parameters.
     """
     if distribution.constant is not None:
-        return np.full((nr_instances, nr_draws), distribution.constant, dtype=np.uint64)
-    rows = _fold(np.array([key], dtype=np.uint64), np.arange(nr_instances, dtype=np.uint64))
-    keys = _fold(rows[:, None], np.arange(nr_draws, dtype=np.uint64)[None, :]).ravel()
-    return _draw(distribution, keys).reshape(nr_instances, nr_draws)
+        return np.full((n_instances, n_draws), distribution.constant, dtype=np.uint64)
+    rows = _fold(np.array([key], dtype=np.uint64), np.arange(n_instances, dtype=np.uint64))
+    keys = _fold(rows[:, None], np.arange(n_draws, dtype=np.uint64)[None, :]).ravel()
+    return _draw(distribution, keys).reshape(n_instances, n_draws)
 
 
 def draw_for_seed(
@@ -149,7 +149,7 @@ def draw_for_seed(
     seed: int,
     paths: tuple[tuple[int, ...], ...],
     counts: tuple[int, ...],
-    nr_draws: int = 1,
+    n_draws: int = 1,
 ) -> np.ndarray:
     """Draw values for every instance of several task classes.
 
@@ -163,12 +163,12 @@ def draw_for_seed(
         Where the numbers of each class are used, as for `stream_key`.
     counts : tuple of int, shape (n_classes,)
         Number of instances of each class.
-    nr_draws : int, default 1
+    n_draws : int, default 1
         Columns.
 
     Returns
     -------
-    numpy.ndarray of uint64, shape (sum of counts, nr_draws)
+    numpy.ndarray of uint64, shape (sum of counts, n_draws)
         What `draw` returns, for one class after the other; not to be written.
 
     Notes
@@ -176,13 +176,13 @@ def draw_for_seed(
     A sweep asks for one seed after the other, and drawing some hundred values takes no
     longer than drawing one: those of `SEEDS_AHEAD` seeds are drawn together.
     """
-    if sum(counts) * nr_draws > VALUES_AHEAD_MAX or distribution.constant is not None:
+    if sum(counts) * n_draws > VALUES_AHEAD_MAX or distribution.constant is not None:
         keys = [stream_key(seed, *path) for path in paths]
         return np.concatenate(
-            [draw(distribution, key, count, nr_draws) for key, count in zip(keys, counts, strict=True)]
+            [draw(distribution, key, count, n_draws) for key, count in zip(keys, counts, strict=True)]
         )
     first = seed // SEEDS_AHEAD * SEEDS_AHEAD
-    return _drawn_ahead(distribution, first, paths, counts, nr_draws)[seed - first]
+    return _drawn_ahead(distribution, first, paths, counts, n_draws)[seed - first]
 
 
 @lru_cache(maxsize=256)
@@ -191,15 +191,15 @@ def _drawn_ahead(
     first_seed: int,
     paths: tuple[tuple[int, ...], ...],
     counts: tuple[int, ...],
-    nr_draws: int,
+    n_draws: int,
 ) -> np.ndarray:
-    """The values for some seeds; shape (SEEDS_AHEAD, sum of counts, nr_draws)."""
+    """The values for some seeds; shape (SEEDS_AHEAD, sum of counts, n_draws)."""
     keys = np.array(
         [[stream_key(first_seed + i, *path) for path in paths] for i in range(SEEDS_AHEAD)], dtype=np.uint64
     )
     number = np.concatenate([np.arange(count, dtype=np.uint64) for count in counts])
     rows = _fold(np.repeat(keys, counts, axis=1), number)
-    columns = _fold(rows[:, :, None], np.arange(nr_draws, dtype=np.uint64))
+    columns = _fold(rows[:, :, None], np.arange(n_draws, dtype=np.uint64))
     values = _draw(distribution, columns.ravel()).reshape(columns.shape)
     values.flags.writeable = False
     return values

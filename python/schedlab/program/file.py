@@ -63,7 +63,8 @@ def program_bytes(
         header[f"nr_{name}"] = len(table)
     header["strings_bytes"] = len(strings.bytes)
     for name, value in more.items():
-        header[name] = value
+        # A count is `nr_` in program.h.
+        header[f"nr_{name[2:]}" if name.startswith("n_") else name] = value
     return header.tobytes() + b"".join(parts.values())
 
 
@@ -176,7 +177,7 @@ class Program:
         return int(self.header["version"]) >= layout.VERSION_WITH_GROUPS
 
     @property
-    def nr_tasks(self) -> int:
+    def n_tasks(self) -> int:
         """Number of tasks, spawned ones included."""
         return len(self.task_rows)
 
@@ -201,7 +202,7 @@ class Program:
 
         Returns
         -------
-        dict of str to numpy.ndarray, each of shape (nr_tasks,)
+        dict of str to numpy.ndarray, each of shape (n_tasks,)
             `pid` (index + 1), `name`, `class_idx`, `is_spawned`, `arrival_ns`
             (0 where spawned), `parent_pid` (0: none), `weight`, `nice`,
             `priority`, `tickets`, `credits`, `cap_percent`, `group`,
@@ -256,7 +257,7 @@ class Program:
         """
         header = self.header
         lines = [
-            f"{self.name}: seed {self.seed}, {self.nr_tasks} tasks, {len(self.ops)} ops, "
+            f"{self.name}: seed {self.seed}, {self.n_tasks} tasks, {len(self.ops)} ops, "
             f"{len(self.values)} values, {len(self.data)} bytes",
             f"hash {self.program_hash}",
         ]

@@ -55,23 +55,23 @@ def unroll(
     calibration: Calibration,
     *,
     received_ns: np.ndarray,
-    nr_stops: np.ndarray,
+    n_stops: np.ndarray,
     cells_max: int,
 ) -> Iterator[Unrolled]:
     """Unroll every task as far as a run may have got."""
     rows = program.task_rows
     for members in program.shapes:
-        nr_ops = int(rows["nr_ops"][members[0]])
+        n_ops = int(rows["nr_ops"][members[0]])
         firsts = rows["op_first"][members].astype(np.int64)
-        ops = program.ops[firsts[:, None] + np.arange(nr_ops)]
+        ops = program.ops[firsts[:, None] + np.arange(n_ops)]
         # What one round finds of all members is some thousand executions.
         length = max(64, _EXECUTIONS_FIRST // len(members))
         while True:
-            order, is_whole = _order(ops[0], 0, nr_ops, length)
+            order, is_whole = _order(ops[0], 0, n_ops, length)
             if len(order) > cells_max:
                 break
             if not is_whole and not _is_enough(
-                ops, order, program.values, calibration, received_ns[members], nr_stops[members]
+                ops, order, program.values, calibration, received_ns[members], n_stops[members]
             ):
                 length *= 4
                 continue
@@ -88,11 +88,11 @@ def _is_enough(
     values: np.ndarray,
     calibration: Calibration,
     received_ns: np.ndarray,
-    nr_stops: np.ndarray,
+    n_stops: np.ndarray,
 ) -> bool:
     """Whether no task of a group has got beyond these executions."""
     must_stop = np.isin(ops["verb"][0][order], [_NUMBER["sleep"], _NUMBER["await"]]).sum()
-    if (must_stop > nr_stops).all():
+    if (must_stop > n_stops).all():
         return True
     one_by_one = (
         _executions(np.array([0]), ops[i : i + 1], order, False, values, calibration).cpu_ns.sum() > received

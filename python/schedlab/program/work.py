@@ -30,11 +30,11 @@ def declared_work_ns(program: Program, calibration: Calibration) -> np.ndarray:
     rows = program.task_rows
     work_ns = np.zeros(len(rows), dtype=np.int64)
     for members in program.shapes:
-        nr_ops = int(rows["nr_ops"][members[0]])
+        n_ops = int(rows["nr_ops"][members[0]])
         first = rows["op_first"][members].tolist()
         # Tasks may share their ops.
         place = {each: i for i, each in enumerate(dict.fromkeys(first))}
-        ops = program.ops[np.array([*place])[:, None] + np.arange(nr_ops)]
+        ops = program.ops[np.array([*place])[:, None] + np.arange(n_ops)]
         work_ns[members] = _sum_ops(ops, program.values, calibration)[[place[each] for each in first]]
     return work_ns
 

@@ -123,23 +123,23 @@ class Records:
     events : numpy.ndarray of RECORD_DTYPE, shape (n_records,)
         All records but END, in file order; times in nanoseconds. A read-only
         memory map when it comes from a file.
-    nr_cpus : int
+    n_cpus : int
         CPUs of the run.
     tick_ns : int
         Time between ticks in nanoseconds; 0 means no tick.
     end_ns : int
         When the run ended, in nanoseconds since it began.
-    nr_lost : int
+    n_lost : int
         Records that the host could not write.
     path : str
         Where it was read from; used in messages only.
     """
 
     events: np.ndarray = field(repr=False)
-    nr_cpus: int
+    n_cpus: int
     tick_ns: int
     end_ns: int
-    nr_lost: int
+    n_lost: int
     path: str = ""
 
 
@@ -163,10 +163,10 @@ def read_records(path: str | os.PathLike[str]) -> Records:
     lost = body["arg"][body["kind"] == Kind.LOST]
     return Records(
         events=body,
-        nr_cpus=int(header["nr_cpus"]),
+        n_cpus=int(header["nr_cpus"]),
         tick_ns=int(header["tick_ns"]),
         end_ns=int(end["t_ns"]),
-        nr_lost=int(lost.sum()),
+        n_lost=int(lost.sum()),
         path=str(path),
     )
 
@@ -230,7 +230,7 @@ _OF_TASK = np.zeros(256, bool)
 _OF_TASK[[Kind.ARRIVE, Kind.WAKE, Kind.RUN, Kind.STOP, Kind.MIGRATE, Kind.ENQUEUE]] = True
 
 
-def _check_chunk(path: Path, events: np.ndarray, start: int, nr_cpus: int) -> None:
+def _check_chunk(path: Path, events: np.ndarray, start: int, n_cpus: int) -> None:
     """Check the form of up to CHUNK records; the last record of the file must be END."""
     chunk = events[start : start + CHUNK]
     kind = np.ascontiguousarray(chunk["kind"])
@@ -260,7 +260,7 @@ def _check_chunk(path: Path, events: np.ndarray, start: int, nr_cpus: int) -> No
         ),
         (t_ns >> np.uint64(63) != 0, lambda r: f"time {int(r['t_ns'])} ns is beyond 2**63"),
         (backward, lambda r: f"time goes backward, to {int(r['t_ns'])} ns"),
-        (chunk["cpu"] >= nr_cpus, lambda r: f"CPU {r['cpu']} of a run with {nr_cpus}"),
+        (chunk["cpu"] >= n_cpus, lambda r: f"CPU {r['cpu']} of a run with {n_cpus}"),
         (
             _OF_TASK[kind] & (chunk["task"] == 0),
             lambda r: f"{Kind(int(r['kind'])).name} of task 0, which is no task",
@@ -291,7 +291,7 @@ def write_records(
     path: str | os.PathLike[str],
     events: np.ndarray | Iterable[Iterable[int]],
     *,
-    nr_cpus: int,
+    n_cpus: int,
     tick_ns: int = 0,
     end_ns: int | None = None,
 ) -> None:
@@ -310,7 +310,7 @@ def write_records(
     header["version"] = VERSION
     header["header_bytes"] = HEADER_DTYPE.itemsize
     header["record_bytes"] = RECORD_DTYPE.itemsize
-    header["nr_cpus"] = nr_cpus
+    header["nr_cpus"] = n_cpus
     header["tick_ns"] = tick_ns
     end = np.array([(end_ns, 0, 0, Kind.END, 0, len(events))], RECORD_DTYPE)
     with open(path, "wb") as file:

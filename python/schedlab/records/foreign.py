@@ -232,9 +232,9 @@ def find_missing(found: Mapping[str, Any]) -> list[str]:
         )
     if not events["sched_migrate_task"]:
         lines.append("no sched_migrate_task: a migration is seen only when the task runs on the other CPU")
-    for cpu, nr_chosen in found["silent_cpus"]:
+    for cpu, n_chosen in found["silent_cpus"]:
         lines.append(
-            f"no sched_switch of CPU {cpu}, for which {nr_chosen:,} wake-ups were: what ran there is not in the trace, "
+            f"no sched_switch of CPU {cpu}, for which {n_chosen:,} wake-ups were: what ran there is not in the trace, "
             "and those tasks seem to wait"
         )
     if found["begins_late_ns"]:

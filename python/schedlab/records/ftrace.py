@@ -68,7 +68,7 @@ class Trace:
         Time 0 of the program on the trace's clock, in nanoseconds.
     end_ns : int
         End of the run, in nanoseconds since time 0.
-    nr_lost : int
+    n_lost : int
         Events that found the ring full.
     """
 
@@ -77,7 +77,7 @@ class Trace:
     pages: dict[int, list[bytes]] = field(default_factory=dict)
     start_ns: int = 0
     end_ns: int = 0
-    nr_lost: int = 0
+    n_lost: int = 0
 
     @cached_property
     def events(self) -> list[tuple[int, int, str, dict[str, Any]]]:
@@ -303,8 +303,8 @@ def trace_records(trace: Trace) -> tuple[np.ndarray, int]:
     records = [
         tuple(record) for record in converter.records if 0 <= record[0] <= end_ns and record[3] != VOID
     ]
-    if trace.nr_lost:
-        records.append((end_ns, 0, 0, Kind.LOST, 0, trace.nr_lost))
+    if trace.n_lost:
+        records.append((end_ns, 0, 0, Kind.LOST, 0, trace.n_lost))
     return np.array(records, RECORD_DTYPE), end_ns
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a report says, gathered from the run directories, before anything is drawn.
+"""What a report says, gathered from the run folders, before anything is drawn.
 
 A report has one section per question: workload, host and number of CPUs. The
 numbers of its tables are those of `runs.json`; distributions and shares come
@@ -130,7 +130,7 @@ class Section:
                     rows.setdefault(len(values), {})[name] = values
             found[policy] = {}
             for group in rows.values():
-                made = mean_intervals(list(group.values()), least=0)
+                made = mean_intervals(list(group.values()), minimum=0)
                 found[policy] |= dict(zip(group, made, strict=True))
         return found
 
@@ -145,7 +145,7 @@ class Section:
         return [self.base, *list(self.base.resolve().parents)[:4]]
 
     def folder(self, run: dict[str, Any]) -> Path | None:
-        """Directory of a run, also when the whole has been moved; None if it is gone."""
+        """Folder of a run, also when the whole has been moved; None if it is gone."""
         inside = Path(folder_name(run["workload"])) / folder_name(run["policy"])
         inside = inside / f"seed-{run['seed']}"
         for place in [*(p / inside for p in self._places()), Path(run.get("directory") or ".")]:
@@ -194,7 +194,7 @@ def _stored_comparisons(folder: Path) -> list[dict[str, Any]] | None:
         return None
     found = json.loads(path.read_text(encoding="utf-8")).get("comparisons")
     # An older version's lack what the sentences need; they are computed again.
-    if not isinstance(found, list) or any("nr_explored" not in c for c in found):
+    if not isinstance(found, list) or any("n_explored" not in c for c in found):
         return None
     return found
 
@@ -318,22 +318,22 @@ def share_rows(section: Section) -> list[dict[str, Any]]:
 def time_charts(section: Section) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """What the shown seed's runs did in time."""
     chosen = section.at_shown_seed()
-    nr_max = min(SLICES_MAX, PAGE_SLICES_MAX // max(1, len(chosen)))
+    n_max = min(SLICES_MAX, PAGE_SLICES_MAX // max(1, len(chosen)))
     rows, charts = [], []
     for policy, run in chosen.items():
         folder = section.folder(run)
         try:
             if folder is None:
-                raise FileNotFoundError("its directory is gone; run again to see it in time")
+                raise FileNotFoundError("its folder is gone; run again to see it in time")
             timeline = Timeline(read_records(folder / "records.slr"))
             charts.append(
-                {"policy": policy, "seed": run["seed"]} | chart_of(timeline, _names(folder), nr_max=nr_max)
+                {"policy": policy, "seed": run["seed"]} | chart_of(timeline, _names(folder), n_max=n_max)
             )
             is_long = len(timeline.records.events) > FAIRNESS_EVENTS_MAX
             points = fairness_so_far(
                 timeline,
                 weight=weights_of(folder, run),
-                nr_steps=FAIRNESS_STEPS // 4 if is_long else FAIRNESS_STEPS,
+                n_steps=FAIRNESS_STEPS // 4 if is_long else FAIRNESS_STEPS,
             )
         except (OSError, SchedlabError) as error:
             section.notes.append(f"{policy}, seed {run['seed']}: {error}")

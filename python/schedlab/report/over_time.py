@@ -65,7 +65,7 @@ class Slices:
     shown_until_ns: int
 
 
-def slices_of(timeline: Timeline, *, nr_max: int = SLICES_MAX) -> Slices:
+def slices_of(timeline: Timeline, *, n_max: int = SLICES_MAX) -> Slices:
     """Cut every task's life into stretches."""
     tasks, length = timeline.by_task, timeline.duration_ns
     ran = tasks.kind == Kind.RUN
@@ -73,9 +73,9 @@ def slices_of(timeline: Timeline, *, nr_max: int = SLICES_MAX) -> Slices:
     blocked = (tasks.kind == Kind.STOP) & (tasks.flags == Stop.BLOCKED)
     chosen = np.flatnonzero(ran | ((waited | blocked) & (length > 0)))
     until = timeline.records.end_ns
-    if len(chosen) > nr_max:
+    if len(chosen) > n_max:
         # Everything that begins before the moment of the first one left out.
-        until = int(np.partition(tasks.t_ns[chosen], nr_max)[nr_max])
+        until = int(np.partition(tasks.t_ns[chosen], n_max)[n_max])
         chosen = chosen[tasks.t_ns[chosen] < until]
     reason = np.full(len(tasks.kind), STILL_RUNNING, np.int64)
     reason[:-1] = np.where(tasks.kind[1:] == Kind.STOP, tasks.flags[1:], STILL_RUNNING)
@@ -101,15 +101,15 @@ def pack_numbers(values: np.ndarray) -> bytes:
     '01ac02'
     """
     values = np.asarray(values, np.uint64)
-    nr_bytes = np.ones(len(values), np.int64)
+    n_bytes = np.ones(len(values), np.int64)
     for k in range(1, 9):
-        nr_bytes += values >= np.uint64(1 << 7 * k)
-    first = np.cumsum(nr_bytes) - nr_bytes
-    packed = np.zeros(int(nr_bytes.sum()), np.uint8)
+        n_bytes += values >= np.uint64(1 << 7 * k)
+    first = np.cumsum(n_bytes) - n_bytes
+    packed = np.zeros(int(n_bytes.sum()), np.uint8)
     for k in range(9):
-        has = nr_bytes > k
+        has = n_bytes > k
         digit = (values[has] >> np.uint64(7 * k)) & np.uint64(0x7F)
-        packed[first[has] + k] = digit | np.where(nr_bytes[has] > k + 1, 0x80, 0).astype(np.uint64)
+        packed[first[has] + k] = digit | np.where(n_bytes[has] > k + 1, 0x80, 0).astype(np.uint64)
     return packed.tobytes()
 
 
@@ -178,7 +178,7 @@ def weights_of(folder: Path, run: dict[str, Any]) -> np.ndarray:
 
 
 def fairness_so_far(
-    timeline: Timeline, *, weight: ArrayLike | None = None, nr_steps: int
+    timeline: Timeline, *, weight: ArrayLike | None = None, n_steps: int
 ) -> list[tuple[int, float]]:
     """Fairness from the start of a run up to each of some moments.
 
@@ -192,11 +192,11 @@ def fairness_so_far(
     runs = np.flatnonzero(spans.is_run)
     begin, end = spans.begin_ns[runs], spans.end_ns[runs]
     points = []
-    for step in range(1, nr_steps + 1):
-        until = records.end_ns * step // nr_steps
+    for step in range(1, n_steps + 1):
+        until = records.end_ns * step // n_steps
         events = records.events[: np.searchsorted(t_ns, until, side="right")]
         part = Timeline(
-            Records(events=events, nr_cpus=records.nr_cpus, tick_ns=records.tick_ns, end_ns=until, nr_lost=0)
+            Records(events=events, n_cpus=records.n_cpus, tick_ns=records.tick_ns, end_ns=until, n_lost=0)
         )
         tasks = part.by_task
         if not len(tasks.keys):
@@ -220,14 +220,14 @@ def _by_pid(pids: np.ndarray, pid: np.ndarray, amount: np.ndarray) -> np.ndarray
     return np.bincount(place[known], weights=amount[known], minlength=len(pids))
 
 
-def chart_of(timeline: Timeline, names: Mapping[int, str], *, nr_max: int) -> dict[str, Any]:
+def chart_of(timeline: Timeline, names: Mapping[int, str], *, n_max: int) -> dict[str, Any]:
     """All that the page's Gantt chart needs of one run."""
-    slices = slices_of(timeline, nr_max=nr_max)
+    slices = slices_of(timeline, n_max=n_max)
     return {
         "end_ns": timeline.records.end_ns,
         "shown_until_ns": slices.shown_until_ns,
-        "cpus": timeline.records.nr_cpus,
-        "nr_slices": len(slices.pid),
+        "cpus": timeline.records.n_cpus,
+        "n_slices": len(slices.pid),
         "names": {int(pid): names.get(int(pid), "task") for pid in np.unique(slices.pid)},
         "packed": pack_slices(slices),
     }

@@ -154,7 +154,7 @@ def _add_workload(archive: _Archive, name: str, n_seeds: int) -> dict[str, Any]:
         archive.add(f"program/{workload.name}/{seed}", program.data)
         archive.add(f"tasks/{workload.name}/{seed}", json.dumps(tasks, separators=(",", ":")).encode())
     return {
-        "name": workload.name, "given": shlex.quote(name), "title": workload.title, "question": workload.question, "tasks": workload.nr_tasks,
+        "name": workload.name, "given": shlex.quote(name), "title": workload.title, "question": workload.question, "tasks": workload.n_tasks,
         "cpus": max(workload.cpus, workload.cpus_min, 1), "cpus_min": max(workload.cpus_min, 1),
         "tick_ns": workload.tick_ns, "options": _options(workload),
     }  # fmt: skip
@@ -198,7 +198,7 @@ def _empty_chart(side: str) -> dict[str, Any]:
 
     none = np.zeros(0, np.int64)
     packed = pack_slices(Slices(none, none, none, none, none, none, 1))
-    return {"policy": side, "seed": 1, "end_ns": 1, "shown_until_ns": 1, "cpus": 1, "nr_slices": 0,
+    return {"policy": side, "seed": 1, "end_ns": 1, "shown_until_ns": 1, "cpus": 1, "n_slices": 0,
             "names": {}, "packed": packed}  # fmt: skip
 
 

@@ -53,17 +53,17 @@ class Report:
     ----------
     path : pathlib.Path
         The page.
-    nr_bytes : int
+    n_bytes : int
         Its size.
-    nr_runs : int
+    n_runs : int
         Runs in it, failed ones included.
     figures : list of pathlib.Path
         SVG and PDF files beside it, where they were asked for.
     """
 
     path: Path
-    nr_bytes: int
-    nr_runs: int
+    n_bytes: int
+    n_runs: int
     figures: list[Path] = field(default_factory=list)
 
 
@@ -110,8 +110,8 @@ def write_report(
         Path(out).write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"--out {out}: cannot be written: {error.strerror}") from error
-    nr_runs = sum(len(section.runs) for section in sections)
-    return Report(Path(out), len(text.encode()), nr_runs, written)
+    n_runs = sum(len(section.runs) for section in sections)
+    return Report(Path(out), len(text.encode()), n_runs, written)
 
 
 def drawings(section: Section, fairness_rows: Sequence[dict[str, Any]]) -> Iterator[Drawing]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """One run: one workload under one policy with one seed, judged and written down.
 
-Must stay true: a run's `run.json` is written last, so that a directory that has
+Must stay true: a run's `run.json` is written last, so that a folder that has
 one is whole. Of a plan that keeps nothing, nothing is left of a run that is done.
 Read next: hosts/sim.py for how a host does it, judge.py for what it is worth.
 """
@@ -55,7 +55,7 @@ class Case:
         What runs.
     policy_name : str
         Who decides, and with which knobs.
-    seed, nr_cpus : int
+    seed, n_cpus : int
         The seed, and the number of CPUs.
     tick_ns : int
         Time between ticks in nanoseconds.
@@ -65,7 +65,7 @@ class Case:
     workload: Any
     policy_name: str
     seed: int
-    nr_cpus: int
+    n_cpus: int
     tick_ns: int
 
 
@@ -124,8 +124,8 @@ class Programs:
         """A worker process compiles what it needs."""
         return Programs, (self._out,)
 
-    def get(self, workload: Workload, seed: int, directory: Path | None = None) -> tuple[Any, ...]:
-        """Return the program and its file; `directory` is the run's."""
+    def get(self, workload: Workload, seed: int, folder: Path | None = None) -> tuple[Any, ...]:
+        """Return the program and its file; `folder` is the run's."""
         from ..program.compiler import compile_workload
 
         with self._lock:
@@ -137,7 +137,7 @@ class Programs:
             if path is None:
                 # The hash keeps programs apart that two calls write to one folder.
                 file_name = f"seed-{seed}-{program.program_hash[:12]}.slprog"
-                folder = self._out / folder_name(workload.name) / "programs" if self._out else directory
+                folder = self._out / folder_name(workload.name) / "programs" if self._out else folder
                 assert folder is not None, "without a folder of all runs there is the run's own"
                 folder.mkdir(parents=True, exist_ok=True)
                 path = (folder / file_name).resolve()
@@ -187,23 +187,23 @@ def folder_name(name: str) -> str:
     return "/".join("_" if part in ("", ".", "..") else part for part in parts)
 
 
-def directory_of(plan: Plan, case: Case) -> Path:
-    """Find the directory of a run."""
+def folder_of(plan: Plan, case: Case) -> Path:
+    """Find the folder of a run."""
     names = (folder_name(case.workload.name), folder_name(case.policy_name), f"seed-{case.seed}")
     return plan.out.joinpath(*names)
 
 
-def _work_directory(plan: Plan, case: Case) -> Path:
-    """Where a run's files are while it is done: its directory, or what the worker's runs share."""
+def _work_folder(plan: Plan, case: Case) -> Path:
+    """Where a run's files are while it is done: its folder, or what the worker's runs share."""
     if plan.is_kept:
-        return directory_of(plan, case)
+        return folder_of(plan, case)
     return plan.out / f"worker-{os.getpid()}-{threading.get_ident()}"
 
 
-def _empty(directory: Path) -> None:
-    """Remove what a run has left in a directory that the next one uses."""
+def _empty(folder: Path) -> None:
+    """Remove what a run has left in a folder that the next one uses."""
     with contextlib.suppress(OSError):
-        for file in directory.iterdir():
+        for file in folder.iterdir():
             if file.is_dir():
                 shutil.rmtree(file, ignore_errors=True)
             else:
@@ -217,14 +217,14 @@ def run_case(
     stop: threading.Event,
     on_tasks: Callable[[dict[str, Any]], None] | None = None,
 ) -> dict[str, Any] | None:
-    """Do one run, judge it, and write its directory."""
-    directory = _work_directory(context.plan, case)
+    """Do one run, judge it, and write its folder."""
+    folder = _work_folder(context.plan, case)
     run = blank_run(context, case)
     try:
         is_lost = do_case(run, context, case, session, on_tasks)
         if is_lost and stop.is_set():
             # We ended its host ourselves: no policy is to blame, and nothing is kept.
-            shutil.rmtree(directory, ignore_errors=True)
+            shutil.rmtree(folder, ignore_errors=True)
             return None
         if context.plan.is_kept:
             write_run(run)
@@ -232,7 +232,7 @@ def run_case(
         mark_failed(run, error)
     finally:
         if not context.plan.is_kept:
-            _empty(directory)
+            _empty(folder)
     return listed(run)
 
 
@@ -260,7 +260,7 @@ def spec_of(plan: Plan, case: Case) -> RunSpec:
         workload=case.workload.name,
         policy=case.policy_name,
         seed=case.seed,
-        machine=replace(plan.machine, cpus=case.nr_cpus, tick_ns=case.tick_ns),
+        machine=replace(plan.machine, cpus=case.n_cpus, tick_ns=case.tick_ns),
         execution=plan.execution,
     )
 
@@ -285,7 +285,7 @@ def blank_run(context: RunContext, case: Case) -> dict[str, Any]:
         # For warnings about drift; in virtual time no run is before another.
         "started_ns": None if context.host.is_deterministic else time.time_ns(),
         "command_line": plan.command_line,
-        "directory": str(directory_of(plan, case)),
+        "directory": str(folder_of(plan, case)),
         "metrics": {},
         "log": [],
     }
@@ -298,12 +298,12 @@ def do_case(
     session: Session | None,
     on_tasks: Callable[[dict[str, Any]], None] | None = None,
 ) -> bool:
-    """Do a run in a new directory, and judge it."""
-    plan, directory = context.plan, _work_directory(context.plan, case)
+    """Do a run in a new folder, and judge it."""
+    plan, folder = context.plan, _work_folder(context.plan, case)
     if plan.is_kept:
-        shutil.rmtree(directory, ignore_errors=True)
-    directory.mkdir(parents=True, exist_ok=not plan.is_kept)
-    program, program_path = context.programs.get(case.workload, case.seed, directory)
+        shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=not plan.is_kept)
+    program, program_path = context.programs.get(case.workload, case.seed, folder)
     run["program_hash"] = program.program_hash
     built = context.built[case.policy_name]
     is_lost = False
@@ -312,13 +312,13 @@ def do_case(
     else:
         run["policy_hash"], run["knobs"] = built.policy_hash, built.values
         if plan.is_kept:
-            run["source"] = _copy_source(context, built.policy, directory)
+            run["source"] = _copy_source(context, built.policy, folder)
         job = Job(
             label=f"{case.workload.name}, {case.policy_name}, seed {case.seed}",
             policy=built,
             program=program_path,
-            records=(directory / "records.slr").resolve(),
-            nr_cpus=case.nr_cpus,
+            records=(folder / "records.slr").resolve(),
+            n_cpus=case.n_cpus,
             seed=case.seed,
             tick_ns=case.tick_ns,
             options=_options(plan, case.workload),
@@ -332,7 +332,7 @@ def do_case(
         if outcome.log:
             run["log"] = _last_lines(outcome.log)
             if plan.is_kept:
-                write_text(directory / LOG_FILE, outcome.log.rstrip("\n") + "\n")
+                write_text(folder / LOG_FILE, outcome.log.rstrip("\n") + "\n")
         if outcome.tick_ns is not None:
             run["tick_ns"] = outcome.tick_ns
         if outcome.usage is not None:
@@ -340,7 +340,7 @@ def do_case(
         judge = Judge(
             latency_ns=context.host.latency_ns(job),
             work_conserving=bool(built.policy.work_conserving),
-            tables_folder=directory if plan.keep_parquet and plan.is_kept else None,
+            tables_folder=folder if plan.keep_parquet and plan.is_kept else None,
             tolerance_ns=context.host.tolerance_ns(job),
             has_exact_work=context.host.has_exact_work and not plan.machine.charges_tasks,
             calibration=context.host.calibration(job),
@@ -364,7 +364,7 @@ def _last_lines(log: str) -> list[str]:
     ]
 
 
-def _copy_source(context: RunContext, policy: Policy, directory: Path) -> dict[str, Any] | None:
+def _copy_source(context: RunContext, policy: Policy, folder: Path) -> dict[str, Any] | None:
     """Copy a policy's files beside its run: who repeats it need not have kept them.
 
     The first is the policy itself; a scheduling class of Linux has none.
@@ -374,7 +374,7 @@ def _copy_source(context: RunContext, policy: Policy, directory: Path) -> dict[s
     files = context.sources.get(policy.path)
     if files is None:
         files = context.sources.setdefault(policy.path, own_files(policy.path)[1])
-    write_files(files, directory)
+    write_files(files, folder)
     return {"files": [*files], "hash": policy.content_hash}
 
 

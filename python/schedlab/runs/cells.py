@@ -73,7 +73,7 @@ def _plan(cell: Cell, out: str | Path, *, is_kept: bool = False) -> Any:
         execution=cell.execution,
         baseline=cell.baseline,
         first_seed=cell.seeds[0],
-        nr_seeds=cell.seeds[1],
+        n_seeds=cell.seeds[1],
         settings=[f"{name}={value}" for name, value in cell.settings],
         is_kept=is_kept or cell.out is not None,
     )
@@ -90,7 +90,7 @@ def do_cell(cell: Cell, executor: Executor | str | None = None) -> Done:
         tempfile.TemporaryDirectory(prefix="schedlab-") as scratch,
         open_executor(executor, host=cell.execution.host) as workers,
     ):
-        # Files that an executor sends back are read from their directories.
+        # Files that an executor sends back are read from their folders.
         plan = _plan(cell, scratch, is_kept=workers is not None)
         result = run_plan(
             plan, executor=workers, on_tasks=lambda run, columns: tasks.update({run["directory"]: columns})
@@ -102,7 +102,7 @@ def do_cell(cell: Cell, executor: Executor | str | None = None) -> Done:
 
 
 def _computed(cell: Cell, runs: list[dict[str, Any]], tasks: Mapping[str, dict[str, Any]]) -> Done:
-    """The answer of runs that were done here; `tasks` by directory."""
+    """The answer of runs that were done here; `tasks` by folder."""
     found = [(run, tasks[run["directory"]]) for run in runs if run["directory"] in tasks]
     if cell.out is None:
         for run in runs:
@@ -111,7 +111,7 @@ def _computed(cell: Cell, runs: list[dict[str, Any]], tasks: Mapping[str, dict[s
 
 
 def _read(cell: Cell, runs: list[dict[str, Any]]) -> Done:
-    """Read the tables that runs left; where nothing is kept, their directories are forgotten."""
+    """Read the tables that runs left; where nothing is kept, their folders are forgotten."""
     import polars as pl
 
     tables = []
@@ -181,7 +181,7 @@ def do_cells(cells: list[Cell], executor: Executor | str | None) -> list[Done]:
 def _do_here(cells: list[Cell]) -> list[Done]:
     """Do all cells with the CPUs of this machine, several at a time."""
     from .run import in_order
-    from .workers import do_runs, nr_workers_of
+    from .workers import do_runs, n_workers_of
 
     done: dict[int, Done] = {}
     under_way: dict[int, tuple[Any, ...]] = {}
@@ -217,9 +217,9 @@ def _do_here(cells: list[Cell]) -> list[Done]:
     with tempfile.TemporaryDirectory(prefix="schedlab-") as scratch:
         runs = work()
         for first in itertools.islice(runs, 1):
-            nr_runs = len(cells) * len(under_way[first[0][0]][1].cases)
+            n_runs = len(cells) * len(under_way[first[0][0]][1].cases)
             late = do_runs(
-                itertools.chain([first], runs), keep, nr_runs=nr_runs, nr_workers=nr_workers_of(first[1].host)
+                itertools.chain([first], runs), keep, n_runs=n_runs, n_workers=n_workers_of(first[1].host)
             )
             if late is not None:
                 lists.write_rest()

@@ -112,7 +112,7 @@ def compare_pairs(
     dict
         `workload`, `host`, `cpus`, `policy_a`, `policy_b`, `label_a`, `label_b`,
         `seeds`, `confidence`, `error`, `differs` (conditions besides the policy), `is_deterministic`, `bootstrap` (`seed`,
-        `nr_resamples`), `nr_tests`, `nr_explored`, `warnings` (`policy`, `kind`, `metrics`,
+        `n_resamples`), `n_tests`, `n_explored`, `warnings` (`policy`, `kind`, `metrics`,
         `text`, `hint`) and `metrics`: name to what `stats.decide.entry` says of it.
         `decide_together` fills in what is decided.
     """
@@ -123,7 +123,7 @@ def compare_pairs(
         "label_a": label_a or first["policy"], "label_b": label_b or second["policy"],
         "seeds": [a["seed"] for a, _ in pairs], "confidence": confidence,
         "error": different_work(pairs), "differs": differences(pairs, conditions=True), "is_deterministic": False,
-        "bootstrap": {"seed": seed, "nr_resamples": NR_RESAMPLES}, "nr_tests": 0, "nr_explored": 0,
+        "bootstrap": {"seed": seed, "n_resamples": NR_RESAMPLES}, "n_tests": 0, "n_explored": 0,
         "warnings": [], "metrics": {},
     }  # fmt: skip
     if found["error"]:

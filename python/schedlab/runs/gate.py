@@ -323,7 +323,7 @@ def _decide(
     a, b = values
     settings: dict[str, Any] = {"confidence": confidence, "seed": seed}
     if condition.kind == "value":
-        interval = mean_interval(b, least=0, **settings)  # no metric is negative
+        interval = mean_interval(b, minimum=0, **settings)  # no metric is negative
         return interval, condition.holds(interval.low, interval.high)
     (paired,) = compare_paired(a[None, :], b[None, :], **settings)
     if condition.kind == "change":

@@ -232,9 +232,9 @@ def _have_any(program: Program, chosen: np.ndarray) -> np.ndarray:
     return before[first + rows["nr_ops"]] > before[first]
 
 
-def _clock_ns(noted: list[Any], nr_tasks: int) -> np.ndarray:
+def _clock_ns(noted: list[Any], n_tasks: int) -> np.ndarray:
     """CPU time of each task of the program by its own clock; 0 where it noted none."""
-    found = np.zeros(nr_tasks, np.int64)
+    found = np.zeros(n_tasks, np.int64)
     for task in noted:
         found[task["task"] - 1] = task["run_ns"]
     return found

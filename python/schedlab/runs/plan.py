@@ -36,10 +36,10 @@ class Plan:
     policies : sequence of str
         Names or paths.
     out : pathlib.Path
-        Where the run directories go.
+        Where the run folders go.
     machine, execution : Machine, Execution
         The options of all runs.
-    nr_seeds : int, default 1
+    n_seeds : int, default 1
         How many seeds.
     first_seed : int, default 1
         The first of them; seed 0 means no jitter.
@@ -48,7 +48,7 @@ class Plan:
     keep_parquet : bool, default True
         Whether to write the tables that are derived from the records.
     is_kept : bool, default True
-        Whether the run directories outlive their runs; otherwise only what is computed
+        Whether the run folders outlive their runs; otherwise only what is computed
         from them is wanted.
     baseline : str, optional
         The policy that all others are compared with; default: the first.
@@ -61,7 +61,7 @@ class Plan:
     out: Path
     machine: Machine = field(default_factory=Machine)
     execution: Execution = field(default_factory=Execution)
-    nr_seeds: int = 1
+    n_seeds: int = 1
     first_seed: int = 1
     settings: Sequence[str] = ()
     keep_parquet: bool = True
@@ -76,8 +76,8 @@ class Plan:
             found.append("no workload given; `schedlab workloads` lists them")
         if not self.policies:
             found.append("no policy given; `schedlab policies` lists them")
-        if not 1 <= self.nr_seeds <= SEEDS_MAX:
-            found.append(f"--seeds must be 1 to {SEEDS_MAX} (got {self.nr_seeds})")
+        if not 1 <= self.n_seeds <= SEEDS_MAX:
+            found.append(f"--seeds must be 1 to {SEEDS_MAX} (got {self.n_seeds})")
         if problem := wrong_seed(self.first_seed):
             found.append(problem)
         return found + why_no_option(self.machine, self.execution)
@@ -87,8 +87,8 @@ def make_plan(workloads: Sequence[str | Workload], policies: Sequence[str], out:
     """Make a plan of what a user has written."""
     words = {name: given.pop(name) for name in list(given) if name in _WORDS or name not in _FIELDS}
     machine, execution, problems = read_options(words)
-    if given.get("nr_seeds", 1) is None:
-        given["nr_seeds"] = default_seeds(
+    if given.get("n_seeds", 1) is None:
+        given["n_seeds"] = default_seeds(
             execution.host, policies, given.get("settings", ()), given.get("first_seed", 1)
         )
     plan = Plan(workloads, policies, out, machine, execution, **given)

@@ -3,7 +3,7 @@
 
         here:    prepare, send --- work item: workload, policy, knobs, seed ---->
         worker:                       compile, run, judge, in a folder of its own
-        here:    collect, write  <--- the run, and all files of its directory -------
+        here:    collect, write  <--- the run, and all files of its folder -------
 
 A worker needs this version of schedlab and a C compiler, but no folder of ours:
 all else travels. A work item depends on nothing but what is in it, so one that was
@@ -41,9 +41,9 @@ from .case import (
     Programs,
     RunContext,
     blank_run,
-    directory_of,
     do_case,
     environment_of,
+    folder_of,
     listed,
     mark_failed,
     run_case,
@@ -98,7 +98,7 @@ class WorkItem:
     source : Source
         Who decides.
     wanted : tuple of str or None
-        Files of the run's directory that come back; None: all.
+        Files of the run's folder that come back; None: all.
     """
 
     version: str
@@ -115,7 +115,7 @@ class Answer:
     Attributes
     ----------
     run : dict
-        As for `run.json`; its directory is the worker's, and gone.
+        As for `run.json`; its folder is the worker's, and gone.
     files : dict of str to bytes
         Contents by name.
     seconds : float
@@ -192,7 +192,7 @@ def _put(sent: Sent, case: Case, future: Future[Any]) -> None:
 def collect(
     sent: Sent, on_result: Callable[[dict[str, Any]], None] | None = None
 ) -> tuple[list[dict[str, Any]], bool]:
-    """Wait for runs, and write their directories as they come."""
+    """Wait for runs, and write their folders as they come."""
     results: dict[int, dict[str, Any]] = {}
     is_interrupted = False
     try:
@@ -226,19 +226,19 @@ def _pack(built: BuiltPolicy) -> Source:
 
 
 def _take(sent: Sent, case: Case, future: Future[Any] | Exception | None) -> dict[str, Any]:
-    """One run's answer, written to its directory; a failed run where there is none."""
+    """One run's answer, written to its folder; a failed run where there is none."""
     context = sent.context
     if future is None:
         run = run_case(context, case, None, threading.Event())
         assert run is not None, "nothing cuts it short"
         return run
     run, files = blank_run(context, case), {}
-    directory = directory_of(context.plan, case)
+    folder = folder_of(context.plan, case)
     try:
         if isinstance(future, Exception):
             raise future
         answer = future.result()
-        run, files = answer.run | {"directory": str(directory)}, answer.files
+        run, files = answer.run | {"directory": str(folder)}, answer.files
         sent.seconds.append(answer.seconds)
     except Exception as error:
         run["error"], run["error_kind"] = _why(error), "worker"
@@ -252,9 +252,9 @@ def _take(sent: Sent, case: Case, future: Future[Any] | Exception | None) -> dic
                 "give all machines the same schedlab",
             }
         run["program_hash"] = program.program_hash
-        shutil.rmtree(directory, ignore_errors=True)
-        directory.mkdir(parents=True)
-        write_files(files, directory)
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        write_files(files, folder)
         write_run(run)
     except OSError as error:
         mark_failed(run, error)
@@ -302,10 +302,10 @@ def do_item(item: WorkItem) -> Answer:
             mark_failed(run, error)
         finally:
             session.close()
-        directory = Path(run["directory"])
+        folder = Path(run["directory"])
         files = {
-            str(file.relative_to(directory)): file.read_bytes()
-            for file in directory.rglob("*")
+            str(file.relative_to(folder)): file.read_bytes()
+            for file in folder.rglob("*")
             if file.is_file() and (item.wanted is None or file.name in item.wanted)
         }
         if run["error"]:

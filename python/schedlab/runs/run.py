@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Run workloads under policies, seed by seed, and leave a directory per run.
+"""Run workloads under policies, seed by seed, and leave a folder per run.
 
         DIR/runs.json                               what `--json` prints
         DIR/WORKLOAD/programs/seed-N-HASH.slprog    the program that all policies got
@@ -11,10 +11,10 @@ In virtual time there is a worker per CPU (workers.py); on a host in real time o
 run at a time has the machine, in an order drawn from the first seed, so that a slow
 hour does not hit one policy. A plan replicates over seeds, never over runs: on a
 deterministic host the same seed gives the same run, bit by bit. A run's `run.json` is
-written last, so a directory that has one is whole, whatever interrupted the rest.
+written last, so a folder that has one is whole, whatever interrupted the rest.
 
 With an executor, the runs are done by its workers, which share no folder with us
-(remote.py), and what they leave is put into the same directories.
+(remote.py), and what they leave is put into the same folders.
 
 Must stay true: no run's failure keeps another from being done; numbers appear
 only beside `consistency: "ok"`.
@@ -39,20 +39,11 @@ from ..model import Execution
 from ..policy.build import BuiltPolicy, need_compiler
 from ..policy.find import Policy, Variant, find_policy, load_policy, parse_settings, policy_name
 from ..workload.model import Workload
-from .case import (
-    Case,
-    Programs,
-    RunContext,
-    directory_of,
-    environment_of,
-    folder_name,
-    make_folder,
-    write_text,
-)
+from .case import Case, Programs, RunContext, environment_of, folder_name, folder_of, make_folder, write_text
 from .compare import compare_runs
 from .plan import Plan, host_of, make_plan, wrong_seed
 from .remote import collect, send
-from .workers import Finished, do_runs, nr_workers_of
+from .workers import Finished, do_runs, n_workers_of
 
 __all__ = [
     "Plan",
@@ -78,7 +69,7 @@ class RunSet:
     comparisons : list of dict
         Of each policy with the baseline; see `compare.compare_runs`.
     out : pathlib.Path
-        Where the run directories are.
+        Where the run folders are.
     is_interrupted : bool
         Whether Ctrl-C kept some runs from being done.
     """
@@ -156,7 +147,7 @@ def run_plan(
     else:
         runs, is_interrupted = collect(send(prepared.context, todo, executor), on_result)
     if len(todo) < len(prepared.cases):
-        order = {str(directory_of(prepared.context.plan, case)): case.position for case in prepared.cases}
+        order = {str(folder_of(prepared.context.plan, case)): case.position for case in prepared.cases}
         runs = sorted(runs + [run for run in found.values() if run], key=lambda run: order[run["directory"]])
     return finish(prepared, runs, is_interrupted=is_interrupted)
 
@@ -350,16 +341,16 @@ def _cases(plan: Plan, workloads: list[Any], policies: list[str]) -> list[Case]:
     """Every workload under every policy with every seed."""
     cases: list[Case] = []
     for workload in workloads:
-        nr_cpus = plan.machine.cpus or max(workload.cpus, workload.cpus_min, 1)
+        n_cpus = plan.machine.cpus or max(workload.cpus, workload.cpus_min, 1)
         for policy in policies:
-            for seed in range(plan.first_seed, plan.first_seed + plan.nr_seeds):
+            for seed in range(plan.first_seed, plan.first_seed + plan.n_seeds):
                 cases.append(
                     Case(
                         position=len(cases),
                         workload=workload,
                         policy_name=policy,
                         seed=seed,
-                        nr_cpus=nr_cpus,
+                        n_cpus=n_cpus,
                         tick_ns=workload.tick_ns if plan.machine.tick_ns is None else plan.machine.tick_ns,
                     )
                 )
@@ -388,8 +379,8 @@ def _run_cases(
     late = do_runs(
         ((case.position, context, case) for case in in_order(context, cases)),
         keep,
-        nr_runs=len(cases),
-        nr_workers=nr_workers_of(context.host),
+        n_runs=len(cases),
+        n_workers=n_workers_of(context.host),
     )
     results |= {found.key: found.run for found in late or ()}
     return [results[position] for position in sorted(results)], late is not None

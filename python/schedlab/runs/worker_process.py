@@ -44,7 +44,7 @@ class WorkerProcess:
 
     def __init__(self) -> None:
         self._process: Supervised | None = None
-        self._nr_sent = 0
+        self._n_sent = 0
         self._buffer = io.BytesIO()
         self._pickler = pickle.Pickler(self._buffer, pickle.HIGHEST_PROTOCOL)
         if sys.executable:
@@ -88,10 +88,10 @@ class WorkerProcess:
 
     def _message(self, context: RunContext, case: Case) -> bytes:
         """What is sent for a run."""
-        is_new = self._nr_sent % RUNS_PER_MEMO == 0
+        is_new = self._n_sent % RUNS_PER_MEMO == 0
         if is_new:
             self._pickler.clear_memo()
-        self._nr_sent += 1
+        self._n_sent += 1
         self._buffer.seek(0)
         self._buffer.truncate()
         self._pickler.dump((context, case))

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from .case import Case, RunContext, directory_of, run_case
+from .case import Case, RunContext, folder_of, run_case
 from .worker_process import WorkerProcess
 
 #: With less than this left to do, on the wall clock, no worker process is started.
@@ -62,24 +62,24 @@ def do_runs(
     work: Iterable[tuple[Any, RunContext, Case]],
     on_done: Callable[[Finished], None],
     *,
-    nr_runs: int,
-    nr_workers: int,
+    n_runs: int,
+    n_workers: int,
 ) -> list[Finished] | None:
     """Do runs and wait for them."""
-    feed = _Feed(work, nr_runs, nr_workers)
-    workers = [_Worker(feed, may_have_process=i > 0) for i in range(max(1, min(nr_workers, nr_runs)))]
+    feed = _Feed(work, n_runs, n_workers)
+    workers = [_Worker(feed, may_have_process=i > 0) for i in range(max(1, min(n_workers, n_runs)))]
     is_interrupted = False
     try:
         for worker in workers:
             worker.thread.start()
-        nr_working = len(workers)
-        while nr_working:
+        n_working = len(workers)
+        while n_working:
             # Once Polars is there, Ctrl-C ends only waits that have a timeout.
             found = feed.done.get(timeout=threading.TIMEOUT_MAX / 2)
             if isinstance(found, BaseException):
                 raise found
             if found is None:
-                nr_working -= 1
+                n_working -= 1
             else:
                 on_done(found)
     except KeyboardInterrupt:
@@ -105,13 +105,13 @@ class _Feed:
     None from each worker that ends.
     """
 
-    def __init__(self, work: Iterable[Any], nr_runs: int, nr_workers: int):
+    def __init__(self, work: Iterable[Any], n_runs: int, n_workers: int):
         self.stop = threading.Event()
         self.done: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._work = iter(work)
         self._lock = threading.Lock()
-        self._nr_left = nr_runs
-        self._nr_untimed = nr_workers * _RUNS_TIMED
+        self._n_left = n_runs
+        self._n_untimed = n_workers * _RUNS_TIMED
         self._timed: tuple[float, int] | None = None
 
     def take(self) -> tuple[Any, RunContext, Case] | None:
@@ -119,10 +119,10 @@ class _Feed:
         with self._lock:
             item = None if self.stop.is_set() else next(self._work, None)
             if item is not None:
-                self._nr_left -= 1
-                self._nr_untimed -= 1
-                if self._nr_untimed <= 0 and self._timed is None:
-                    self._timed = time.monotonic(), self._nr_left
+                self._n_left -= 1
+                self._n_untimed -= 1
+                if self._n_untimed <= 0 and self._timed is None:
+                    self._timed = time.monotonic(), self._n_left
             return item
 
     def is_much_left(self) -> bool:
@@ -130,10 +130,10 @@ class _Feed:
         with self._lock:
             if self._timed is None:
                 return False
-            began, nr_left = self._timed
-            nr_begun = nr_left - self._nr_left
+            began, n_left = self._timed
+            n_begun = n_left - self._n_left
             seconds = time.monotonic() - began
-            return nr_begun >= _RUNS_TIMED and seconds * self._nr_left > PROCESS_SECONDS * nr_begun
+            return n_begun >= _RUNS_TIMED and seconds * self._n_left > PROCESS_SECONDS * n_begun
 
 
 class _Worker:
@@ -187,7 +187,7 @@ class _Worker:
             self._process.close()
             self._process = None
             if self._feed.stop.is_set():
-                shutil.rmtree(directory_of(context.plan, case), ignore_errors=True)
+                shutil.rmtree(folder_of(context.plan, case), ignore_errors=True)
                 return None
         if self._session is None:
             self._open(
@@ -207,6 +207,6 @@ class _Worker:
                 setattr(self, name, make())
 
 
-def nr_workers_of(host: Any) -> int:
+def n_workers_of(host: Any) -> int:
     """How many runs a host may have under way here at a time."""
     return (os.cpu_count() or 1) if host.is_deterministic else 1

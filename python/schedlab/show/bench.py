@@ -47,8 +47,8 @@ def show_bench(result: BenchResult, *, is_plain: bool) -> None:
     plan = result.plan
     say(
         console,
-        f"[bold]{escape(shlex.join(plan.argv))}[/]: {plan.nr_rounds} rounds"
-        f" after {plan.nr_warmups} to warm up, order drawn from seed {plan.seed}; "
+        f"[bold]{escape(shlex.join(plan.argv))}[/]: {plan.n_rounds} rounds"
+        f" after {plan.n_warmups} to warm up, order drawn from seed {plan.seed}; "
         + escape("".join(f"{text}; " for text in _conditions(plan)))
         + f"{escape(str(result.machine['cpu']))}, {result.machine['cpus']} CPUs, "
         f"Linux {escape(result.machine['kernel'])}",
@@ -111,7 +111,7 @@ def _interval(summary: dict[str, Any]) -> str:
 def _recorded_lines(result: BenchResult) -> list[str]:
     """What others had of the CPUs in all runs, and what the scheduler did in those that were recorded."""
     lines = [
-        f"{policy}, {result.plan.nr_rounds} runs: {describe_counted(found)}"
+        f"{policy}, {result.plan.n_rounds} runs: {describe_counted(found)}"
         for policy, found in result.disturbance.items()
         if found["share"] <= DISTURBED_MAX
     ]
@@ -180,7 +180,7 @@ def plain_text(result: BenchResult) -> str:
         *(f"         {text}" for text in _conditions(plan)),
         f"Machine: {machine['cpu']}, {machine['cpus']} CPUs"[:78],
         f"Kernel:  {machine['kernel']}",
-        f"Runs:    {plan.nr_rounds} per policy after {plan.nr_warmups} to warm up; order shuffled, seed {plan.seed}",
+        f"Runs:    {plan.n_rounds} per policy after {plan.n_warmups} to warm up; order shuffled, seed {plan.seed}",
         "",
         f"{'policy':<22}{'wall ms':>10}{'+-':>8}{'user ms':>9}{'sys ms':>8}{'CPU %':>7}{'invol':>7}{'vol':>7}",
     ]

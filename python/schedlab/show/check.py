@@ -39,10 +39,10 @@ def show_report(report: Report, task: Task, saved: list[Saved]) -> None:
     for found, files in zip(report.found, saved, strict=True):
         _show_found(console, found, files, task)
     tried = (
-        f"{report.nr_worlds:,} worlds in {report.seconds:.0f} s ({', '.join(sorted(report.roles))}; "
-        f"{', '.join(map(str, sorted(report.cpus)))} CPUs; {report.nr_repeated} run twice, alike)"
+        f"{report.n_worlds:,} worlds in {report.seconds:.0f} s ({', '.join(sorted(report.roles))}; "
+        f"{', '.join(map(str, sorted(report.cpus)))} CPUs; {report.n_repeated} run twice, alike)"
         if report.roles
-        else f"{report.nr_worlds:,} worlds in {report.seconds:.0f} s"
+        else f"{report.n_worlds:,} worlds in {report.seconds:.0f} s"
     )
     held = ", ".join(sorted(task.held))
     if report.found:
@@ -70,10 +70,10 @@ def _show_found(console: Console, found: Found, files: Saved, task: Task) -> Non
         print(_indented(text) + "\n")
     say(
         console,
-        f"  Found with {found.first.nr_tasks} tasks on {_cpus(found.first)}; smallest: {small.world.nr_tasks} on "
-        f"{_cpus(small.world)}, after {small.nr_trials} trials in {small.seconds:.1f} s. Seen {found.nr_seen} times."
+        f"  Found with {found.first.n_tasks} tasks on {_cpus(found.first)}; smallest: {small.world.n_tasks} on "
+        f"{_cpus(small.world)}, after {small.n_trials} trials in {small.seconds:.1f} s. Seen {found.n_seen} times."
         if small.world.given is None
-        else f"  On {_cpus(small.world)}, seed {small.world.seed}. Seen {found.nr_seen} times.",
+        else f"  On {_cpus(small.world)}, seed {small.world.seed}. Seen {found.n_seen} times.",
     )
     say(console, f"  Repeat it:   {escape(files.run_command)}")
     if files.replay_command != files.run_command:
@@ -85,7 +85,7 @@ def _show_found(console: Console, found: Found, files: Saved, task: Task) -> Non
 
 def _cpus(world: World) -> str:
     machine = f" ({world.topology})" if world.topology else ""
-    return f"{world.nr_cpus} CPU{'s' if world.nr_cpus > 1 else ''}{machine}"
+    return f"{world.n_cpus} CPU{'s' if world.n_cpus > 1 else ''}{machine}"
 
 
 def _indented(text: str) -> str:
@@ -111,7 +111,7 @@ def _chart(run: Path, text: str) -> str:
             else {}
         )
         width = max(40, min(100, shutil.get_terminal_size((80, 24)).columns) - 6)
-        return draw_text(records, names=names, width=width, nr_tasks_max=12, begin_ns=begin_ns,
+        return draw_text(records, names=names, width=width, n_tasks_max=12, begin_ns=begin_ns,
                          end_ns=begin_ns + WINDOW_NS)  # fmt: skip
     except (SchedlabError, OSError, ValueError):
         return ""

@@ -80,10 +80,10 @@ class Progress:
         if self._bar:
             self._bar.stop()
 
-    def expect(self, nr_runs: int) -> None:
+    def expect(self, n_runs: int) -> None:
         """Say how many runs there will be."""
         if self._bar:
-            self._bar.update(self._task, total=nr_runs, description="running")
+            self._bar.update(self._task, total=n_runs, description="running")
 
     def advance(self, run: dict[str, Any]) -> None:
         """Count one run."""

@@ -35,7 +35,7 @@ def usage_rows(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for (workload, policy, cpus), usages in groups.items():
         row = {"workload": workload, "policy": policy, "cpus": cpus, "n": len(usages)}
         for name in COLUMNS:
-            interval = mean_interval([float(usage[name]) for usage in usages], least=0)
+            interval = mean_interval([float(usage[name]) for usage in usages], minimum=0)
             is_known = len(usages) > 1
             row[name] = {
                 "mean": interval.estimate,

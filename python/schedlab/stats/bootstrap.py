@@ -25,14 +25,14 @@ _CHUNK = 320_000
 
 
 @lru_cache(maxsize=4)
-def _weights(n: int, nr_resamples: int, seed: int) -> np.ndarray:
-    """How often each resample holds each sample, over n; shape (n, nr_resamples)."""
-    raw = np.random.PCG64(seed).random_raw(n * nr_resamples)
+def _weights(n: int, n_resamples: int, seed: int) -> np.ndarray:
+    """How often each resample holds each sample, over n; shape (n, n_resamples)."""
+    raw = np.random.PCG64(seed).random_raw(n * n_resamples)
     # The upper half times n, without a remainder's bias beyond 2**-32 n.
     chosen = ((raw >> np.uint64(32)) * np.uint64(n) >> np.uint64(32)).astype(np.int64)
-    cell = chosen.reshape(nr_resamples, n) + n * np.arange(nr_resamples)[:, None]
-    counts = np.bincount(cell.ravel(), minlength=n * nr_resamples)
-    return np.ascontiguousarray(counts.reshape(nr_resamples, n).T) / n
+    cell = chosen.reshape(n_resamples, n) + n * np.arange(n_resamples)[:, None]
+    counts = np.bincount(cell.ravel(), minlength=n * n_resamples)
+    return np.ascontiguousarray(counts.reshape(n_resamples, n).T) / n
 
 
 def _normal_levels(n: int, confidence: float, is_expanded: bool) -> tuple[float, float]:
@@ -55,7 +55,7 @@ def _bca(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Ends of BCa intervals.
 
-    Parameters: `resampled` of shape (n_rows, nr_resamples), which is sorted in
+    Parameters: `resampled` of shape (n_rows, n_resamples), which is sorted in
     place; `estimate` (n_rows,); `jackknife` (n_rows, n); `levels`, two normal
     quantiles.
     """
@@ -87,7 +87,7 @@ def _bca(
 
 
 def bca_of_means(
-    rows: np.ndarray, *, confidence: float, nr_resamples: int, seed: int, is_expanded: bool = True
+    rows: np.ndarray, *, confidence: float, n_resamples: int, seed: int, is_expanded: bool = True
 ) -> tuple[np.ndarray, np.ndarray]:
     """Ends of BCa intervals of the means of rows that are not constant.
 
@@ -97,7 +97,7 @@ def bca_of_means(
         Finite, n at least 2, no row constant; any unit.
     confidence : float
         Strictly between 0 and 1. No unit.
-    nr_resamples : int
+    n_resamples : int
         At least 99.
     seed : int
         Of the draws.
@@ -110,10 +110,10 @@ def bca_of_means(
         Low and high ends, in the unit of the rows.
     """
     n = rows.shape[1]
-    weights = _weights(n, nr_resamples, seed)
+    weights = _weights(n, n_resamples, seed)
     levels = _normal_levels(n, confidence, is_expanded)
     low, high = np.empty(len(rows)), np.empty(len(rows))
-    step = max(1, _CHUNK // nr_resamples)
+    step = max(1, _CHUNK // n_resamples)
     for first in range(0, len(rows), step):
         part = rows[first : first + step]
         mean = part.mean(axis=1)
@@ -126,7 +126,7 @@ def bca_of_means(
 
 
 def bca_of_ratios(
-    a: np.ndarray, b: np.ndarray, *, confidence: float, nr_resamples: int, seed: int
+    a: np.ndarray, b: np.ndarray, *, confidence: float, n_resamples: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Ends of BCa intervals of mean(b) / mean(a), resampled by pairs.
 
@@ -136,7 +136,7 @@ def bca_of_ratios(
         Finite, none below 0, n at least 2; any unit.
     confidence : float
         Strictly between 0 and 1. No unit.
-    nr_resamples : int
+    n_resamples : int
         At least 99.
     seed : int
         Of the draws.
@@ -148,11 +148,11 @@ def bca_of_ratios(
         `a` is 0.
     """
     n = a.shape[1]
-    weights = _weights(n, nr_resamples, seed)
+    weights = _weights(n, n_resamples, seed)
     levels = _normal_levels(n, confidence, True)
     low, high = np.full(len(a), np.nan), np.full(len(a), np.nan)
     left_out = a.sum(axis=1, keepdims=True) - a
-    step = max(1, _CHUNK // nr_resamples)
+    step = max(1, _CHUNK // n_resamples)
     for first in range(0, len(a), step):
         part = slice(first, first + step)
         below = a[part] @ weights

@@ -105,7 +105,7 @@ def decide(entries: Iterable[dict[str, Any]], *, confidence: float) -> dict[str,
     Returns
     -------
     dict of str to int
-        `nr_tests` of the headline family, and `nr_explored`: those of all metrics.
+        `n_tests` of the headline family, and `n_explored`: those of all metrics.
 
     Notes
     -----
@@ -126,7 +126,7 @@ def decide(entries: Iterable[dict[str, Any]], *, confidence: float) -> dict[str,
     for m in rows:
         if m["n"] > 1:
             m["verdict"], m["better"] = _verdict(m, 1 - confidence)
-    return {"nr_tests": len(headline), "nr_explored": len(tested)}
+    return {"n_tests": len(headline), "n_explored": len(tested)}
 
 
 def _verdict(m: dict[str, Any], level: float) -> tuple[str, str | None]:

@@ -149,14 +149,14 @@ def critical_dip(n: int) -> float:
     return float(scaled) / math.sqrt(n)
 
 
-def simulate_critical(n: int, *, nr_draws: int, seed: int) -> float:
+def simulate_critical(n: int, *, n_draws: int, seed: int) -> float:
     """Draw uniform samples and find the entry of `CRITICAL` for their size.
 
     Parameters
     ----------
     n : int
         Size of each sample.
-    nr_draws : int
+    n_draws : int
         How many samples.
     seed : int
         Of the draws.
@@ -168,9 +168,9 @@ def simulate_critical(n: int, *, nr_draws: int, seed: int) -> float:
 
     Examples
     --------
-    >>> simulate_critical(8, nr_draws=10, seed=1) > 8**0.5 / 16
+    >>> simulate_critical(8, n_draws=10, seed=1) > 8**0.5 / 16
     True
     """
     source = np.random.default_rng(seed)
-    dips = [dip(source.random(n)) for _ in range(nr_draws)]
+    dips = [dip(source.random(n)) for _ in range(n_draws)]
     return math.sqrt(n) * float(np.quantile(dips, 1 - LEVEL))

@@ -60,7 +60,7 @@ class Interval:
     method : str
         `"bca"`, `"student"` (2 to 5 or over 1,000), `"deterministic"` (all samples
         are equal, so the width is 0) or `"single"` (one sample, no interval).
-    seed, nr_resamples : int or None
+    seed, n_resamples : int or None
         Of the bootstrap; None where nothing random was done.
     """
 
@@ -71,7 +71,7 @@ class Interval:
     confidence: float
     method: str
     seed: int | None = None
-    nr_resamples: int | None = None
+    n_resamples: int | None = None
 
 
 @dataclass(frozen=True)
@@ -162,11 +162,11 @@ def _row(values: ArrayLike, name: str) -> np.ndarray:
     return _rows(array[None, :], name)[0]
 
 
-def _check(confidence: float, nr_resamples: int = NR_RESAMPLES) -> None:
+def _check(confidence: float, n_resamples: int = NR_RESAMPLES) -> None:
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must be between 0 and 1 (got {confidence})")
-    if nr_resamples < 99:
-        raise ValueError(f"nr_resamples must be at least 99 (got {nr_resamples})")
+    if n_resamples < 99:
+        raise ValueError(f"n_resamples must be at least 99 (got {n_resamples})")
 
 
 # ---- intervals --------------------------------------------------------------
@@ -177,10 +177,10 @@ def _is_constant(rows: np.ndarray, scale: np.ndarray) -> np.ndarray:
     return rows.max(axis=1) - rows.min(axis=1) <= ROUNDING * scale
 
 
-def _method(n: int, nr_resamples: int, seed: int) -> tuple[str, dict[str, Any]]:
+def _method(n: int, n_resamples: int, seed: int) -> tuple[str, dict[str, Any]]:
     """How samples of a size get their interval, and what is random about it."""
     if BOOTSTRAP_MIN <= n <= BOOTSTRAP_MAX:
-        return "bca", {"seed": seed, "nr_resamples": nr_resamples}
+        return "bca", {"seed": seed, "n_resamples": n_resamples}
     return "student", {}
 
 
@@ -194,11 +194,11 @@ def mean_intervals(
     rows: ArrayLike,
     *,
     confidence: float = CONFIDENCE,
-    nr_resamples: int = NR_RESAMPLES,
+    n_resamples: int = NR_RESAMPLES,
     seed: int = SEED,
     scale: ArrayLike | None = None,
     is_expanded: bool = True,
-    least: float = -math.inf,
+    minimum: float = -math.inf,
 ) -> list[Interval]:
     """Confidence intervals of the means of many samples of one size.
 
@@ -208,7 +208,7 @@ def mean_intervals(
         One row per quantity, one value per independent run; any unit.
     confidence : float, default 0.95
         Coverage, strictly between 0 and 1. No unit.
-    nr_resamples : int, default 9999
+    n_resamples : int, default 9999
         Of the bootstrap, at least 99.
     seed : int, default 1
         Of the bootstrap's draws; all rows share them.
@@ -217,8 +217,8 @@ def mean_intervals(
         below 1e-12 of it are rounding. Default: the largest absolute value.
     is_expanded : bool, default True
         Widen for small samples, as Notes say; False gives the plain BCa.
-    least : float, default -inf
-        The least that a mean can be, such as 0 for a length of time, in the unit
+    minimum : float, default -inf
+        The minimum of a mean, such as 0 for a length of time, in the unit
         of the rows. No interval reaches below it.
 
     Returns
@@ -229,7 +229,7 @@ def mean_intervals(
     Raises
     ------
     ValueError
-        If a shape, `confidence` or `nr_resamples` is out of range, or a value
+        If a shape, `confidence` or `n_resamples` is out of range, or a value
         is not finite.
 
     Notes
@@ -243,7 +243,7 @@ def mean_intervals(
     values with sigma 1 the coverage at 95 % is about 89 % with 10 runs.
 
     Student's interval of two or three durations may reach below 0, where no mean of
-    durations is, and the bootstrap's by a rounding. What lies below `least` is cut
+    durations is, and the bootstrap's by a rounding. What lies below `minimum` is cut
     off: it covered nothing, so the coverage stays as it is.
 
     References
@@ -259,7 +259,7 @@ def mean_intervals(
     ('deterministic', 5.0, 5.0)
     """
     rows = _rows(rows, "rows")
-    _check(confidence, nr_resamples)
+    _check(confidence, n_resamples)
     n = rows.shape[1]
     mean = rows.mean(axis=1)
     if n == 1:
@@ -268,7 +268,7 @@ def mean_intervals(
     constant = _is_constant(rows, scale)
     low, high = rows[:, 0].copy(), rows[:, 0].copy()
     vary = ~constant
-    method, drawn = _method(n, nr_resamples, seed)
+    method, drawn = _method(n, n_resamples, seed)
     if vary.any() and method == "student":
         half = _student_half(rows[vary], confidence)
         low[vary], high[vary] = mean[vary] - half, mean[vary] + half
@@ -276,7 +276,7 @@ def mean_intervals(
         low[vary], high[vary] = bca_of_means(
             rows[vary], confidence=confidence, is_expanded=is_expanded, **drawn
         )
-    low = np.maximum(low, least)
+    low = np.maximum(low, minimum)
     mean = np.where(constant, rows[:, 0], mean)
     return [
         Interval(float(m), float(lo), float(hi), n, confidence, "deterministic")
@@ -290,9 +290,9 @@ def mean_interval(
     x: ArrayLike,
     *,
     confidence: float = CONFIDENCE,
-    nr_resamples: int = NR_RESAMPLES,
+    n_resamples: int = NR_RESAMPLES,
     seed: int = SEED,
-    least: float = -math.inf,
+    minimum: float = -math.inf,
 ) -> Interval:
     """Confidence interval of the mean of one sample.
 
@@ -302,12 +302,12 @@ def mean_interval(
         One value per independent run; any unit.
     confidence : float, default 0.95
         Coverage, strictly between 0 and 1. No unit.
-    nr_resamples : int, default 9999
+    n_resamples : int, default 9999
         Of the bootstrap, at least 99.
     seed : int, default 1
         Of the bootstrap's draws.
-    least : float, default -inf
-        The least that the mean can be, such as 0 for a length of time; in the unit of `x`.
+    minimum : float, default -inf
+        The minimum of the mean, such as 0 for a length of time; in the unit of `x`.
 
     Returns
     -------
@@ -330,7 +330,7 @@ def mean_interval(
     (31.0, True, 'bca', 1)
     """
     return mean_intervals(
-        _row(x, "x")[None, :], confidence=confidence, nr_resamples=nr_resamples, seed=seed, least=least
+        _row(x, "x")[None, :], confidence=confidence, n_resamples=n_resamples, seed=seed, minimum=minimum
     )[0]
 
 
@@ -414,7 +414,7 @@ def compare_paired(
     b: ArrayLike,
     *,
     confidence: float = CONFIDENCE,
-    nr_resamples: int = NR_RESAMPLES,
+    n_resamples: int = NR_RESAMPLES,
     seed: int = SEED,
 ) -> list[Paired]:
     """Compare two sides on many metrics, paired by seed.
@@ -425,7 +425,7 @@ def compare_paired(
         One row per metric; column i of both is the same work. Any unit.
     confidence : float, default 0.95
         Coverage of the intervals, strictly between 0 and 1. No unit.
-    nr_resamples : int, default 9999
+    n_resamples : int, default 9999
         Of the bootstrap, at least 99.
     seed : int, default 1
         Of the bootstrap's draws.
@@ -466,11 +466,11 @@ def compare_paired(
     a, b = _rows(a, "a"), _rows(b, "b")
     if a.shape != b.shape:
         raise ValueError(f"a and b must have one shape (got {a.shape} and {b.shape})")
-    _check(confidence, nr_resamples)
+    _check(confidence, n_resamples)
     scale = np.maximum(np.abs(a).max(axis=1), np.abs(b).max(axis=1))
     difference = b - a
     difference[np.abs(difference) <= ROUNDING * scale[:, None]] = 0
-    settings: dict[str, Any] = {"confidence": confidence, "nr_resamples": nr_resamples, "seed": seed}
+    settings: dict[str, Any] = {"confidence": confidence, "n_resamples": n_resamples, "seed": seed}
     intervals = mean_intervals(difference, scale=scale, **settings)
     ratios = _ratio_intervals(a, b, **settings)
     tests = _tests(a, b, difference, scale)
@@ -522,7 +522,7 @@ def _tests(
 
 
 def _ratio_intervals(
-    a: np.ndarray, b: np.ndarray, *, confidence: float, nr_resamples: int, seed: int
+    a: np.ndarray, b: np.ndarray, *, confidence: float, n_resamples: int, seed: int
 ) -> list[Interval | None]:
     """Intervals of mean(b) / mean(a), None where there is no sound one."""
     n = a.shape[1]
@@ -536,12 +536,12 @@ def _ratio_intervals(
     residue = b - ratio[:, None] * a
     flat = _is_constant(residue, np.maximum(b.max(axis=1), ratio * a.max(axis=1)))
     low, high = ratio.copy(), ratio.copy()
-    method, drawn = _method(n, nr_resamples, seed)
+    method, drawn = _method(n, n_resamples, seed)
     if n == 1:
         low[:] = high[:] = np.nan
     elif method == "student":
         half = _student_half(residue, confidence) / a.mean(axis=1)
-        # Neither side is negative, so no ratio is: see mean_intervals(), `least`.
+        # Neither side is negative, so no ratio is: see mean_intervals(), `minimum`.
         low, high = np.where(flat, ratio, np.maximum(ratio - half, 0)), np.where(flat, ratio, ratio + half)
     elif not flat.all():
         low[~flat], high[~flat] = bca_of_ratios(a[~flat], b[~flat], confidence=confidence, **drawn)

@@ -349,17 +349,15 @@ def method_sentence(comparison: dict[str, Any]) -> str:
     text = f"Paired by {n} seeds"
     if "bca" in methods:
         drawn = comparison["bootstrap"]
-        text += f"; BCa bootstrap intervals ({drawn['nr_resamples']:,} resamples, seed {drawn['seed']})"
+        text += f"; BCa bootstrap intervals ({drawn['n_resamples']:,} resamples, seed {drawn['seed']})"
     elif "student" in methods:
         text += "; Student intervals, " + (
             "since the seeds are too few for a bootstrap" if n < 100 else "as the seeds are many"
         )
     if comparison["is_deterministic"]:
         text += "; every seed gave the same run: exact for this work, silent about any other"
-    elif comparison["nr_tests"]:
-        text += (
-            f"; Holm over {comparison['nr_tests']:,} tests of headline metrics. All others are exploratory"
-        )
+    elif comparison["n_tests"]:
+        text += f"; Holm over {comparison['n_tests']:,} tests of headline metrics. All others are exploratory"
     return text + "."
 
 

@@ -153,9 +153,9 @@ def _check_flow(source: Source, task: Task, horizon_ns: int) -> None:
     """Find endless loops, phases that are never reached, times that overflow."""
     _check_reached(source, task, task.phases, is_top=True)
     ends = True
-    nr_ops = 1
+    n_ops = 1
     for phase, times in walk(task.phases):
-        nr_ops += 2 if phase.verb == "loop" else 1
+        n_ops += 2 if phase.verb == "loop" else 1
         if phase.verb == "loop" and not phase.rounds:
             ends = False
             if not any(_takes_time(inside) for inside, _ in walk(phase.body)):
@@ -183,11 +183,11 @@ def _check_flow(source: Source, task: Task, horizon_ns: int) -> None:
             f"task {task.name!r}",
             "it never ends; give [workload] a horizon, or the loop a number of rounds",
         )
-    if nr_ops > OPS_PER_TASK_MAX:
+    if n_ops > OPS_PER_TASK_MAX:
         source.fault(
             (*task.at, "phases"),
             f"task {task.name!r}",
-            f"{nr_ops} phases; at most {OPS_PER_TASK_MAX} are possible, so use loops",
+            f"{n_ops} phases; at most {OPS_PER_TASK_MAX} are possible, so use loops",
         )
 
 

@@ -33,7 +33,7 @@ class WorkloadInfo:
         One line each.
     cpus : int
         CPUs it is meant for.
-    nr_tasks : int
+    n_tasks : int
         Task instances with default params.
     params : dict of str to str
         Default value as text, by name.
@@ -44,7 +44,7 @@ class WorkloadInfo:
     title: str
     question: str
     cpus: int
-    nr_tasks: int
+    n_tasks: int
     params: Mapping[str, str]
 
 
@@ -83,7 +83,7 @@ def list_workloads() -> list[WorkloadInfo]:
                 workload.title,
                 workload.question,
                 workload.cpus,
-                workload.nr_tasks,
+                workload.n_tasks,
                 params,
             )
         )

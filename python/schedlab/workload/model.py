@@ -237,6 +237,6 @@ class Workload:
     vary_share: float = 0.0
 
     @property
-    def nr_tasks(self) -> int:
+    def n_tasks(self) -> int:
         """Number of task instances, spawned ones included."""
         return sum(task.count for task in self.tasks)

@@ -160,7 +160,7 @@ def _read_tasks(
     for number, (at, value) in enumerate(entries, start=1):
         name = value.get("name") if isinstance(value, dict) else None
         place = f"task {name!r}" if isinstance(name, str) else f"task number {number}"
-        nr_faults = len(source.faults)
+        n_faults = len(source.faults)
         if not _is_wanted(source, value, at, place, params):
             continue
         table = read_table(TaskTable, value, source, at=at, place=place, tick_ns=tick_ns)
@@ -199,7 +199,7 @@ def _read_tasks(
                 at=at,
             )
         )
-        if len(source.faults) > nr_faults:
+        if len(source.faults) > n_faults:
             broken.add(table.name)
     if not tasks and not source.faults:
         source.fault(("task",), "", "there is no [[task]]")

@@ -35,7 +35,7 @@ class Lane {
     const cut = meta.shown_until_ns < meta.end_ns
       ? `; shown up to ${showTime(meta.shown_until_ns)} of ${showTime(meta.end_ns)}` : "";
     this.title.textContent =
-      `${meta.policy}, seed ${meta.seed}: ${meta.nr_slices.toLocaleString("en")} slices${cut}`;
+      `${meta.policy}, seed ${meta.seed}: ${meta.n_slices.toLocaleString("en")} slices${cut}`;
     this.canvas.setAttribute("aria-label", `Gantt chart of ${meta.policy}. Arrow keys move, plus and ` +
       "minus zoom, N and P go from slice to slice, 0 shows the whole run.");
   }

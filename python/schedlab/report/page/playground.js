@@ -477,7 +477,7 @@ function chartOf(result) {
   const names = {};
   for (const pid of columns.pids) names[pid] = result.job.tasks.names[pid - 1] ?? "task";
   return new Run({ policy: nameOf(result), seed: result.job.seed, end_ns, shown_until_ns, cpus,
-    nr_slices: columns.begin.length, names }, columns);
+    n_slices: columns.begin.length, names }, columns);
 }
 
 function isBest(metric, values, i) {
