@@ -155,6 +155,12 @@ def test_policies_are_compared_within_a_combination(swept):
     assert pairs["mean_a"].item() == means["rr"] and pairs["mean_b"].item() == means["fifo"]
 
 
+def test_a_sweep_compares_with_the_baseline_it_is_given():
+    found = schedlab.sweep("textbook/rr", ["rr", "fifo", "mlfq"], baseline="mlfq", seeds=[1])
+    pairs = set(found.comparisons.select("policy_a", "policy_b").iter_rows())
+    assert pairs == {("mlfq", "rr"), ("mlfq", "fifo")}
+
+
 def same_tables(one, other):
     for table in ("cells", "runs", "tasks", "comparisons", "warnings"):
         a, b = (getattr(each, table).drop(VOLATILE, strict=False) for each in (one, other))

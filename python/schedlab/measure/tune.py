@@ -32,12 +32,13 @@ from ..metrics.dictionary import DICTIONARY
 from ..policy.build import BuiltPolicy, build_policy
 from ..policy.find import parse_settings, show_value
 from ..runs.case import write_text
+from ..runs.compare import compare_values
 from ..runs.gate import Condition, parse_condition
 from ..runs.run import Prepared, RunSet, finish, make_plan, prepare
 from ..runs.workers import do_runs, n_workers_of
 from ..stats.bootstrap import ROUNDING
-from ..stats.decide import EXPLORATORY, HEADLINE, are_apart, decide, entry
-from ..stats.inference import CONFIDENCE, compare_paired
+from ..stats.decide import decide
+from ..stats.inference import CONFIDENCE
 from .knob_ranges import Range, ranges_of
 from .whatif import MATTERS_MIN, Subject, load_command, read_metrics
 
@@ -419,16 +420,7 @@ def _compared(
         np.array([[run["metrics"][name] for run in runs] for name in names], float)
         for runs in (before, after)
     ]
-    paired = compare_paired(*values, confidence=CONFIDENCE)
-    return {
-        name: entry(
-            each,
-            family=HEADLINE if name in objectives else EXPLORATORY,
-            direction=DICTIONARY[name].direction,
-            is_apart=bool(is_apart),
-        )
-        for name, each, is_apart in zip(names, paired, are_apart(*values), strict=True)
-    }
+    return compare_values(*values, names, headlines=objectives)
 
 
 def _advice(found: dict[str, Any], default: Values) -> tuple[bool, str]:

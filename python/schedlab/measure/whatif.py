@@ -31,10 +31,10 @@ from ..model import CPUS_MAX
 from ..policy.build import build_policy
 from ..policy.find import list_policies, load_policy, show_value
 from ..runs.case import write_text
-from ..runs.compare import compare_runs
+from ..runs.compare import compare_runs, compare_values
 from ..runs.plan import Plan
 from ..runs.run import RunSet, make_plan, run_plan, write_list
-from ..stats.decide import HEADLINE, are_apart, decide, entry
+from ..stats.decide import HEADLINE, decide, entry
 from ..stats.inference import CONFIDENCE, compare_paired
 from ..workload.find import load_workload
 from ..workload.model import Workload
@@ -304,23 +304,13 @@ def _rank(found: dict[str, Any], alternatives: Sequence[Alternative]) -> None:
             # The interval of its difference to the first has 0 in it, or there is no interval.
             "is_tied": each is not order[0] and not (to_best.low > 0 or to_best.high < 0),
             "knobs": next(iter(each.runs.values()))["knobs"],
-            "metrics": _compared(values[id(baseline)], mine, names),
+            "metrics": compare_values(values[id(baseline)], mine, names, headlines=names),
             "groups": _groups(baseline.waits, each.waits),
         })  # fmt: skip
     decide(
         (m for row in found["ranking"] if not row["is_baseline"] for m in row["metrics"].values()),
         confidence=CONFIDENCE,
     )
-
-
-def _compared(before: np.ndarray, after: np.ndarray, names: Sequence[str]) -> dict[str, Any]:
-    """Each metric of an alternative against the baseline; all that were asked for are one family."""
-    paired = compare_paired(before, after, confidence=CONFIDENCE)
-    apart = are_apart(before, after)
-    return {
-        name: entry(each, family=HEADLINE, direction=DICTIONARY[name].direction, is_apart=bool(is_apart))
-        for name, each, is_apart in zip(names, paired, apart, strict=True)
-    }
 
 
 def _groups(before: dict[int, Waits], after: dict[int, Waits]) -> list[dict[str, Any]]:

@@ -287,7 +287,11 @@ def compare_within(done: list[Done]) -> list[dict[str, Any]]:
     """Compare policies within each combination of settings, over all its seeds."""
     from .compare import compare_runs
 
-    groups: dict[str, list[dict[str, Any]]] = {}
+    groups: dict[tuple[str, str | None], list[dict[str, Any]]] = {}
     for each in done:
-        groups.setdefault(each.cell.label, []).extend(each.runs)
-    return [{"settings": label} | entry for label, runs in groups.items() for entry in compare_runs(runs)]
+        groups.setdefault((each.cell.label, each.cell.baseline), []).extend(each.runs)
+    return [
+        {"settings": label} | entry
+        for (label, baseline), runs in groups.items()
+        for entry in compare_runs(runs, baseline=baseline)
+    ]

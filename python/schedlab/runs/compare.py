@@ -12,7 +12,7 @@ Read next: stats/decide.py for the verdicts, gate.py for `schedlab compare`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -141,17 +141,42 @@ def compare_pairs(
     is_deterministic = found["is_deterministic"] = len(pairs) > 1 and _is_repeated(pairs)
     # In real time the machine may have changed between the sides.
     is_real_time = any(run.get("started_ns") is not None for pair in pairs for run in pair)
+    found["metrics"] = compare_values(
+        values_a,
+        values_b,
+        names,
+        confidence=confidence,
+        seed=seed,
+        is_real_time=is_real_time,
+        is_deterministic=is_deterministic,
+    )
+    found["warnings"] += _warnings(found, pairs, names, (values_a, values_b), known)
+    return found
+
+
+def compare_values(
+    values_a: np.ndarray,
+    values_b: np.ndarray,
+    names: Sequence[str],
+    *,
+    headlines: Container[str] = HEADLINES,
+    confidence: float = CONFIDENCE,
+    seed: int = SEED,
+    is_real_time: bool = False,
+    is_deterministic: bool = False,
+) -> dict[str, Any]:
+    """What `stats.decide.entry` says of each metric; values have the shape (n_metrics, n_pairs), undecided as yet."""
     paired = compare_paired(values_a, values_b, confidence=confidence, seed=seed)
-    for name, each, is_apart in zip(names, paired, are_apart(values_a, values_b), strict=True):
-        found["metrics"][name] = entry(
+    return {
+        name: entry(
             each,
-            family=HEADLINE if name in HEADLINES else EXPLORATORY,
+            family=HEADLINE if name in headlines else EXPLORATORY,
             direction=DICTIONARY[name].direction,
             is_apart=bool(is_apart) and not is_real_time,
             is_deterministic=is_deterministic,
         )
-    found["warnings"] += _warnings(found, pairs, names, (values_a, values_b), known)
-    return found
+        for name, each, is_apart in zip(names, paired, are_apart(values_a, values_b), strict=True)
+    }
 
 
 def decide_together(comparisons: list[dict[str, Any]]) -> list[dict[str, Any]]:
