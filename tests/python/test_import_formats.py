@@ -9,6 +9,7 @@ import shutil
 import pytest
 
 from python import trace_writers as writers
+from schedlab.errors import RecordError
 from schedlab.hosts.host import Job
 from schedlab.hosts.sim import SimHost
 from schedlab.measure.recording import import_trace
@@ -114,3 +115,33 @@ def test_a_trace_whose_lines_stand_in_reverse_is_read_in_time(tmp_path):
         import_trace(file, tmp_path / f"{file.name}-run")["record_hash"] for file in (straight, reverse)
     }
     assert len(hashes) == 1
+
+
+SHORT = {
+    "its length is missing": b"\n\x02\x92\x03",
+    "its length does not end": b"\n\x03\x92\x03\x80",
+    "nothing to unpack": b"\n\x05\x92\x03\x02ab",
+}
+
+
+@pytest.mark.parametrize("tail", SHORT.values(), ids=SHORT)
+def test_a_damaged_compressed_packet_is_refused(events, tmp_path, tail):
+    data = writers.perfetto(events[0], is_compressed=True)
+    (tmp_path / "trace").write_bytes(data + tail)
+    with pytest.raises(RecordError, match=r"trace: at byte \d+: .*; it is damaged"):
+        import_trace(tmp_path / "trace", tmp_path / "run")
+
+
+@pytest.mark.parametrize("is_compressed", [False, True])
+def test_a_packet_that_is_cut_off_is_left_out_and_said(events, tmp_path, is_compressed):
+    data = writers.perfetto(events[0], is_compressed=is_compressed)
+    (tmp_path / "trace").write_bytes(data[:-10])
+    run = import_trace(tmp_path / "trace", tmp_path / "run")
+    assert any("ends within an event" in each for each in run["recording"]["missing"])
+
+
+def test_a_damaged_length_between_compressed_packets_is_refused(events, tmp_path):
+    data = writers.perfetto(events[0], is_compressed=True)
+    (tmp_path / "trace").write_bytes(data + b"\x07\x07" + data)
+    with pytest.raises(RecordError, match="no packet of Perfetto's"):
+        import_trace(tmp_path / "trace", tmp_path / "run")

@@ -56,9 +56,7 @@ def _task_names(folder: Path) -> dict[int, str]:
         tasks = pl.read_parquet(table, columns=["task", "name"])
         return dict(zip(tasks["task"].to_list(), tasks["name"].cast(str).to_list(), strict=True))
     program = _program_of(folder)
-    if program is None:
-        return {}
-    return {pid: program.string(int(row["name"])) for pid, row in enumerate(program.task_rows, 1)}
+    return program.names if program else {}
 
 
 def _program_of(folder: Path) -> Program | None:
@@ -159,10 +157,9 @@ def explain(
         stretch = stretch_at(timeline, pid, at_ns)
         if stretch is None:
             raise NotFoundError(f"--at {at}: then task {task} had not arrived, or had ended")
-    rows, cpus_of = (program.task_rows, program.cpus_of) if (program := _program_of(run)) else ((), None)
-    found = explain_stretch(
-        timeline, stretch, lambda each: cpus_of(rows[each - 1]) if cpus_of and 0 < each <= len(rows) else None
-    )
+    program = _program_of(run)
+    affinity = dict(enumerate(program.affinity, 1)) if program else {}
+    found = explain_stretch(timeline, stretch, affinity.get)
     if is_json:
         print(json.dumps(found.as_json()))
         return

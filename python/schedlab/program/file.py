@@ -102,6 +102,7 @@ class Program:
         self.values = self._table("values", np.dtype("<u8"), int(header["nr_values"]))
         strings = self._table("strings", np.dtype("u1"), int(header["strings_bytes"]))
         self._strings = strings.tobytes()
+        self._masks: dict[tuple[int, int], tuple[int, ...]] = {}
         self._check()
 
     def _table(self, name: str, dtype: np.dtype, number: int) -> np.ndarray:
@@ -192,9 +193,30 @@ class Program:
         """CPUs on which the task of this row may run, ascending; None: on all."""
         if row["affinity"] == layout.NONE:
             return None
-        first = int(row["affinity"])
-        words = self.values[first : first + int(row["affinity_words"])].tolist()
-        return tuple(64 * i + bit for i, word in enumerate(words) for bit in range(64) if word >> bit & 1)
+        return self._cpus_at(int(row["affinity"]), int(row["affinity_words"]))
+
+    def _cpus_at(self, first: int, n_words: int) -> tuple[int, ...]:
+        """CPUs of a mask in the table of values, which many tasks may share."""
+        mask = self._masks.get((first, n_words))
+        if mask is None:
+            words = self.values[first : first + n_words].tolist()
+            mask = tuple(64 * i + bit for i, word in enumerate(words) for bit in range(64) if word >> bit & 1)
+            self._masks[first, n_words] = mask
+        return mask
+
+    @property
+    def affinity(self) -> list[tuple[int, ...] | None]:
+        """`cpus_of` every task, by pid - 1; empty where all may run on all CPUs."""
+        places = zip(
+            self.task_rows["affinity"].tolist(), self.task_rows["affinity_words"].tolist(), strict=True
+        )
+        found = [None if first == layout.NONE else self._cpus_at(first, n_words) for first, n_words in places]
+        return found if any(mask is not None for mask in found) else []
+
+    @property
+    def names(self) -> dict[int, str]:
+        """Name of each task, by pid."""
+        return {pid: self.string(offset) for pid, offset in enumerate(self.task_rows["name"].tolist(), 1)}
 
     @cached_property
     def tasks(self) -> dict[str, np.ndarray]:

@@ -17,6 +17,7 @@ Read next: hosts/linux/import/import.h; measure/recording.py.
 from __future__ import annotations
 
 import gzip
+import io
 import shlex
 import shutil
 import zlib
@@ -45,6 +46,8 @@ _TOOLS = {
 _PACKETS_LOOKED_AT = 64
 _COMPRESSED, _ZSTD = 50, 133
 _CHUNK_BYTES = 1 << 20
+#: Of a packet; what claims more is damaged.
+_PACKET_BYTES_MAX = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -166,26 +169,27 @@ def _packet_kinds(file: IO[bytes]) -> set[int] | None:
 
 def _unpacked(file: IO[bytes], path: Path) -> Iterator[bytes]:
     """The packets of a Perfetto trace, those within compressed ones among them."""
-    while file.read(1) == b"\n" and (length := _varint(file)) is not None:
-        packet = file.read(length)
-        if len(packet) < length:
+    while mark := file.read(1):
+        length = _varint(file) if mark == b"\n" else None
+        if length is None:  # who reads packets says what is wrong
+            yield mark + file.read(_CHUNK_BYTES)
             return
-        at = packet.find(b"\x92\x03")
+        packet = file.read(min(length, _PACKET_BYTES_MAX))
         if packet.startswith(b"\xaa\x08"):
             raise RecordError(
                 f"{path}: its packets are compressed by zstd, which is not read; unpack it first: "
                 f"traceconv decompress_packets {shlex.quote(str(path))} trace.pftrace"
             )
-        if at == 0:
-            start = 2 + next(i for i in range(1, 11) if packet[1 + i] < 0x80)
-            try:
-                yield zlib.decompress(packet[start:])
-            except zlib.error as error:
-                raise RecordError(
-                    f"{path}: at byte {file.tell() - length}: {error}; the file is damaged"
-                ) from error
-        else:
+        if not packet.startswith(b"\x92\x03") or len(packet) < length:
             yield b"\n" + _as_varint(length) + packet
+            continue
+        inside = io.BytesIO(packet[2:])
+        try:
+            if _varint(inside) is None:
+                raise zlib.error("a compressed packet without its length")
+            yield zlib.decompress(inside.read())
+        except zlib.error as error:
+            raise RecordError(f"{path}: at byte {file.tell() - length}: {error}; it is damaged") from error
 
 
 def _as_varint(value: int) -> bytes:

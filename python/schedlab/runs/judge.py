@@ -147,7 +147,7 @@ class Judge:
     def _fill_tally(self, result: dict[str, Any], program: Program, outcome: Outcome) -> None:
         """The same of a run that could not be recorded."""
         assert outcome.usage is not None and outcome.tally is not None
-        size = {"nr_cpus": outcome.usage["cpus"], "elapsed_ns": outcome.usage["wall_ns"]}
+        size = {"n_cpus": outcome.usage["cpus"], "elapsed_ns": outcome.usage["wall_ns"]}
         columns = tally.columns_of(outcome.tally)
         late_ns = max((task.get("late_ns", 0) for task in outcome.tally), default=0)
         result["consistency"] = tally.check(columns, work_ns=self._work_ns(program), late_ns=late_ns, **size)
@@ -180,7 +180,7 @@ class Judge:
             has_host_work=has_host_work(program) | (not self.has_exact_work),
             clock_ns=None if outcome.tally is None else _clock_ns(outcome.tally, len(rows)),
             arrival_ns=rows["arrival_ns"],
-            affinity=_affinity(program),
+            affinity=program.affinity,
             is_capped=is_capped(program),
             horizon_ns=program.horizon_ns,
             work_conserving=self.work_conserving,
@@ -250,9 +250,3 @@ def is_capped(program: Program) -> np.ndarray:
     ops = program.ops
     sets_cap = (ops["verb"] == layout.VERB_NUMBER["set"]) & (ops["a"] == ATTRIBUTES["cap"][0])
     return (program.task_rows["cap_percent"] > 0) | _have_any(program, sets_cap)
-
-
-def _affinity(program: Program) -> list[Any]:
-    """CPUs that each task may run on, None where it may run on all."""
-    rows = program.task_rows
-    return [] if (rows["affinity"] == layout.NONE).all() else [program.cpus_of(row) for row in rows]

@@ -105,11 +105,7 @@ def _chart(run: Path, text: str) -> str:
         begins = re.search(r"at (\d+) ns", text)
         at_ns = int(begins[1]) if begins else records.end_ns
         begin_ns = max(0, min(at_ns, records.end_ns - 1) - WINDOW_NS // (2 if begins else 1))
-        names = (
-            {pid: program.string(int(row["name"])) for pid, row in enumerate(program.task_rows, 1)}
-            if program
-            else {}
-        )
+        names = program.names if program else {}
         width = max(40, min(100, shutil.get_terminal_size((80, 24)).columns) - 6)
         return draw_text(records, names=names, width=width, n_tasks_max=12, begin_ns=begin_ns,
                          end_ns=begin_ns + WINDOW_NS)  # fmt: skip
