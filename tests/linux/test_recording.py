@@ -15,8 +15,10 @@ from pathlib import Path
 
 import pytest
 
+from schedlab import paths
 from schedlab.cli.app import app
 from schedlab.errors import NotFoundError, RecordError, UsageError
+from schedlab.hosts.linux_machine import find_group
 from schedlab.hosts.recorder import Recorder, convert_events, unavailable_reason
 from schedlab.measure.recording import EVENTS, import_trace, record_command, record_others
 from schedlab.measure.replay import load_recorded
@@ -146,6 +148,131 @@ def test_a_process_that_runs_already_is_recorded(busy_process, tmp_path):
     assert run["metrics"]["busy_ns"] + run["metrics"]["wait_ns_mean"] == pytest.approx(
         run["metrics"]["elapsed_ns"]
     )
+
+
+@pytest.fixture
+def named_sleep(tmp_path):
+    """A program with a name of 15 bytes that no other process has, and that name."""
+    name = f"nap{os.getpid():012d}"
+    (tmp_path / name).symlink_to("/bin/sleep")
+    return tmp_path / name, name
+
+
+@contextlib.contextmanager
+def running(*argv):
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, process_group=0) as process:
+        try:
+            yield process
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def test_tasks_of_a_name_are_recorded_and_what_they_fork(named_sleep, tmp_path):
+    """One has the name before, others get it; one that has it becomes a shell, whose child counts, too."""
+    path, name = named_sleep
+    loop = "while :; do sleep 0.01; done"
+    with (
+        running("bash", "-c", f"exec -a x {path} 0.5") as before,
+        running("bash", "-c", f"sleep 0.3; while :; do {path} 0.01; done") as later,
+        running("bash", "-c", f"echo {name} > /proc/$$/comm; {loop}") as parent,
+        running("bash", "-c", loop) as other,
+    ):
+        wait_until(lambda: process_name(before.pid) == process_name(parent.pid) == name, "no name")
+        run = record_others(tmp_path / "run", comm=f"{name}+", for_ns=10**9)
+    assert run["status"] == "ok", run["error"]
+    found = {task["pid"]: task for task in run["tasks"]}
+    assert found[before.pid]["name"] == found[parent.pid]["name"] == name
+    assert {other.pid, later.pid}.isdisjoint(found)
+    assert sum(task["name"] == name for task in run["tasks"]) > 4
+    # One of its children may have been there before.
+    parents = [task["parent"] for task in run["tasks"] if task["name"] == "sleep"]
+    assert len(parents) > 4 and set(parents) <= {0, found[parent.pid]["task"]} and parents.count(0) <= 1
+
+
+def test_a_cgroup_is_recorded_with_what_comes_into_it_later(tmp_path):
+    name = f"schedlab-{os.getpid()}"
+    root = find_group("/")
+    if root is None or not os.access(root, os.W_OK):
+        pytest.skip("no cgroup can be made here; needs root and a writable /sys/fs/cgroup")
+    group = root / name / "below"
+    group.mkdir(parents=True)
+    join, loop = f"echo $$ > {group}/cgroup.procs", "while :; do sleep 0.01; done"
+    try:
+        with (
+            running("bash", "-c", f"{join}; {loop}") as member,
+            running("bash", "-c", f"read; sleep 0.2; {join}; {loop}") as late,
+            running("bash", "-c", loop) as other,
+        ):
+            wait_until(lambda: str(member.pid) in (group / "cgroup.procs").read_text().split(), "not in it")
+            late.stdin.write(b"now\n"), late.stdin.flush()
+            run = record_others(tmp_path / "run", cgroup=f"/{name}", for_ns=10**9)
+        assert run["status"] == "ok", run["error"]
+        pids = {task["pid"] for task in run["tasks"]}
+        assert {member.pid, late.pid} <= pids and other.pid not in pids and len(pids) > 10
+    finally:
+        wait_until(lambda: not (group / "cgroup.procs").read_text(), "the group is not empty")
+        group.rmdir(), group.parent.rmdir()
+
+
+def test_a_cgroup_or_a_name_that_cannot_be_is_refused(tmp_path):
+    with pytest.raises(NotFoundError, match="--cgroup /no/such: there is no such cgroup"):
+        record_others(tmp_path / "run", cgroup="/no/such", for_ns=1)
+    with pytest.raises(UsageError, match="--comm 'a.tb': a task's name"):
+        record_others(tmp_path / "run", comm="a\tb", for_ns=1)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_group_is_found_in_the_unified_hierarchy_first(tmp_path):
+    for place in ("freezer", "cpu", "unified"):
+        (tmp_path / place / "x").mkdir(parents=True)
+        (tmp_path / place / "x" / "cgroup.procs").write_text("")
+    kinds = {"freezer": "cgroup rw,freezer", "cpu": "cgroup rw,cpu", "unified": "cgroup2 rw"}
+    mounts = tmp_path / "mounts"
+    for place in ("unified", "cpu", "freezer"):
+        mounts.write_text("".join(f"x {tmp_path / each} {kind} 0 0\n" for each, kind in kinds.items()))
+        assert find_group("/x", mounts=mounts) == tmp_path / place / "x"
+        del kinds[place]
+    mounts.write_text("")
+    assert find_group("/x", mounts=mounts) is None
+
+
+def settings_of_linux():
+    """What a recorder might leave behind."""
+    paths = [
+        Path("/proc/mounts"),
+        *Path("/proc/sys/kernel").glob("sched_*"),
+        *Path("/proc/sys/kernel").glob("perf_*"),
+    ]
+    for name in ("tracing_on", "set_event", "current_tracer", "events/enable"):
+        paths.append(Path("/sys/kernel/tracing") / name)
+    return {path: path.read_bytes() for path in paths if path.is_file() and os.access(path, os.R_OK)}
+
+
+def test_a_recorder_killed_at_any_moment_leaves_no_setting_changed(tmp_path):
+    before = settings_of_linux()
+    marker = str(tmp_path / "killed")
+    for after_ms in (0, 5, 20, 40, 80, 160):
+        recorder = subprocess.Popen(
+            [paths.recorder(), "capture", "--calls"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        recorder.stdin.write(f"all {marker}\n".encode()), recorder.stdin.flush()
+        time.sleep(after_ms / 1000)
+        recorder.kill(), recorder.communicate()
+        assert not processes(marker) and settings_of_linux() == before
+
+
+def test_the_memory_of_a_recorder_does_not_grow_with_what_it_records(busy_process, tmp_path):
+    def peak_kib(pid):
+        status = Path(f"/proc/{pid}/status").read_text()
+        return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM"))
+
+    with Recorder(buffer_kib=256) as recorder, running("bash", "-c", "yes | cat | cat > /dev/null"):
+        recorder.record_all(tmp_path / "events")
+        time.sleep(0.2)
+        early, size = peak_kib(recorder.pid), (tmp_path / "events").stat().st_size
+        wait_until(lambda: (tmp_path / "events").stat().st_size > size + (4 << 20), "nothing was recorded")
+        assert peak_kib(recorder.pid) < early + 1024
+        recorder.stop()
 
 
 def test_what_others_had_of_its_cpu_is_measured_and_said(busy_process, tmp_path, capsys):
@@ -334,8 +461,9 @@ def _is_whole(events: Path) -> bool:
     ("words", "message"),
     [
         ([], "record what?"),
-        (["--all", "--pid", "1"], "got --pid and --all"),
-        (["--all", "--for", "0s"], "--for 0s: it must be longer than 0"),
+        (["--system", "1s", "--pid", "1"], "got --pid and --system"),
+        (["--comm", "x", "--for", "0s"], "--for 0s: it must be longer than 0"),
+        (["--system", "0s"], "--system 0s: it must be longer than 0"),
         (["--policy", "SCHED_FIFO", "--", "true"], "SCHED_FIFO:10"),
         (["--timeout", "0s", "--", "true"], "--timeout 0s"),
     ],

@@ -391,7 +391,7 @@ def test_ctrl_c_leaves_finished_runs_readable(environment, simulator, tmp_path):
         read_records(Path(run["directory"]) / "records.slr")
 
 
-@pytest.mark.parametrize("command", ["record --all", "bench -p SCHED_OTHER -- true", "reproduce 5"])
+@pytest.mark.parametrize("command", ["record --system 1s", "bench -p SCHED_OTHER -- true", "reproduce 5"])
 def test_ctrl_c_is_said_and_a_program_gets_one_document(monkeypatch, capsys, command):
     """Typer would swallow it."""
     from schedlab.cli.app import main

@@ -8,6 +8,8 @@
  *
  *	all FILE                 record every task
  *	tree PID DEPTH FILE      process PID and what it forks, from that generation on
+ *	comm NAME<tab>FILE       tasks that have that name or get it, and what they fork
+ *	cgroup FOLDER<tab>FILE   processes of a cgroup, and what they fork
  *	stop                     end the file
  *
  * The end of the input stops, too, and ends the program. Tracepoints are opened
@@ -102,6 +104,7 @@ static void drain_all(void)
 {
 	struct event sync = { .kind = EVENT_SYNC, .t_ns = now_ns() };
 
+	members_follow();
 	for (int i = 0; i < capture.nr_rings; i++)
 		ring_drain(&capture.rings[i]);
 	event_put(&sync);
@@ -144,7 +147,8 @@ static uint64_t tick_ns(void)
 	return (uint64_t)t.tv_nsec;
 }
 
-static void begin(const char *path, bool is_all, uint32_t root, uint32_t depth)
+static void begin(const char *path, const struct selection *selection,
+		  uint32_t depth)
 {
 	struct events_header header = {
 		.magic = EVENTS_MAGIC,
@@ -153,7 +157,7 @@ static void begin(const char *path, bool is_all, uint32_t root, uint32_t depth)
 		.event_bytes = sizeof(struct event),
 		.nr_cpus = (uint32_t)capture.nr_cpus,
 		.tick_ns = tick_ns(),
-		.is_all = is_all,
+		.is_all = selection->by == EVERY_TASK,
 		.depth_min = depth,
 		.recorder_pid = (uint32_t)getpid(),
 	};
@@ -169,13 +173,14 @@ static void begin(const char *path, bool is_all, uint32_t root, uint32_t depth)
 	capture.nr_events = capture.nr_lost = 0;
 	capture.nr_buffered = 0;
 	capture.cpu_ns = time_of(CLOCK_PROCESS_CPUTIME_ID);
+	ring_want_name(selection->by == NAMED ? selection->name : NULL);
 	for (int i = 0; i < capture.nr_rings; i++)
 		ring_enable(&capture.rings[i], true);
 	visit_cpus();
 	header.begin_ns = now_ns();
 	header.begin_wall_ns = time_of(CLOCK_REALTIME);
 	write_events(&header, sizeof(header));
-	members_put(root, is_all);
+	members_put(selection);
 	/* Only now is it known which tasks were there. */
 	header.begin_ns = now_ns();
 	header.begin_wall_ns = time_of(CLOCK_REALTIME);
@@ -238,9 +243,21 @@ static void stop(void)
 
 /* ---- orders -------------------------------------------------------------------- */
 
+/* The file of `WORD WHAT<tab>FILE`; cuts off WHAT. NULL: there is none. */
+static char *cut_file(char *order)
+{
+	char *tab = strchr(order, '\t');
+
+	if (tab)
+		*tab++ = '\0';
+	return tab;
+}
+
 static void obey(char *order)
 {
-	unsigned int root, depth;
+	struct selection selection = { .by = EVERY_TASK };
+	uint32_t depth = 0;
+	char *file = NULL;
 	int at = 0;
 
 	if (capture.fd >= 0) {
@@ -248,14 +265,25 @@ static void obey(char *order)
 			puts("{\"error\":\"a recording is under way; stop it\"}");
 		else
 			stop();
-	} else if (!strncmp(order, "all ", 4)) {
-		begin(order + 4, true, 0, 0);
-	} else if (sscanf(order, "tree %u %u %n", &root, &depth, &at) == 2 && at) {
-		begin(order + at, false, root, depth);
-	} else {
-		puts("{\"error\":\"an order is: all FILE, tree PID DEPTH FILE, "
-		     "or stop\"}");
+		fflush(stdout);
+		return;
 	}
+	if (!strncmp(order, "all ", 4)) {
+		file = order + 4;
+	} else if (sscanf(order, "tree %u %u %n", &selection.root, &depth, &at) == 2) {
+		selection.by = TREE_OF;
+		file = at ? order + at : NULL;
+	} else if (!strncmp(order, "comm ", 5) && (file = cut_file(order))) {
+		selection.by = NAMED;
+		snprintf(selection.name, NAME_BYTES, "%.15s", order + 5);
+	} else if (!strncmp(order, "cgroup ", 7) && (file = cut_file(order))) {
+		selection.by = IN_GROUP;
+		selection.group = order + 7;
+	}
+	if (file)
+		begin(file, &selection, depth);
+	else
+		puts("{\"error\":\"an order is: all, tree, comm, cgroup or stop\"}");
 	fflush(stdout);
 }
 

@@ -3,25 +3,40 @@
  * members.c - which tasks exist when a recording begins, as /proc tells it.
  *
  * Events are on already when this is read, so that no task is born unseen between
- * the two; one that both know is known once.
+ * the two; one that both know is known once. A group is read again while it is
+ * recorded, since processes are moved into it.
  *
  * Called by capture.c. Read next: lives.c, where MEMBER events are used.
  */
+#define _GNU_SOURCE
 #include <ctype.h>
 #include <dirent.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "record.h"
 
+#define GROUP_DEPTH_MAX 16
+/* How often a group is read again. */
+#define FOLLOW_NS 200000000ULL
+
 struct process {
 	uint32_t pid;
 	uint32_t parent;
-	int32_t depth;		/* below the root; -1: not below it */
+	int32_t depth;		/* below a root; -1: not below one */
+	bool is_root;
 };
+
+/* By pid: below which root, plus 1; 0: below none. Untouched pages cost nothing. */
+static int32_t *depth_plus_1;
+/* By pid: its MEMBER has been put. */
+static bool *is_put;
+/* The group that is recorded; empty: none is. */
+static char group[4096];
+static uint64_t followed_ns;
 
 /* Parent, state and name of a process or thread; false when it is gone. */
 static bool read_stat(const char *path, uint32_t *parent, char *state,
@@ -75,6 +90,7 @@ static void put_threads(const struct process *p)
 	folder = opendir(path);
 	if (!folder)
 		return;
+	is_put[p->pid] = true;
 	while ((entry = readdir(folder))) {
 		uint32_t pid = (uint32_t)strtoul(entry->d_name, NULL, 10);
 
@@ -87,7 +103,7 @@ static void put_threads(const struct process *p)
 	closedir(folder);
 }
 
-static size_t read_processes(struct process **all)
+static size_t read_processes(struct process **all, const struct selection *s)
 {
 	struct process *list = NULL;
 	size_t nr = 0, room = 0;
@@ -105,6 +121,8 @@ static size_t read_processes(struct process **all)
 		if (!read_stat(path, &p.parent, &state, name) ||
 		    p.pid >= PIDS_MAX || p.parent >= PIDS_MAX)
 			continue;
+		p.is_root = s->by == EVERY_TASK ||
+			    (s->by == NAMED && !strcmp(name, s->name));
 		if (nr == room) {
 			room = room ? 2 * room : 256;
 			list = realloc(list, room * sizeof(*list));
@@ -119,22 +137,15 @@ static size_t read_processes(struct process **all)
 	return nr;
 }
 
-/*
- * Give a generation to all below those that have one, until none is left. The
- * parent of each is found in a table by pid, whose untouched pages cost nothing.
- */
-static void find_depths(struct process *list, size_t nr, uint32_t root)
+/* Give a generation to all below those that have one, until none is left. */
+static void find_depths(struct process *list, size_t nr)
 {
-	size_t bytes = PIDS_MAX * sizeof(int32_t);
-	int32_t *depth_plus_1 = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-				     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-				     -1, 0);
 	bool has_changed = true;
 
-	if (depth_plus_1 == MAP_FAILED)
-		refuse("no memory for the tree of processes");
-	if (root < PIDS_MAX)
-		depth_plus_1[root] = 1;
+	for (size_t i = 0; i < nr; i++) {
+		if (list[i].is_root)
+			depth_plus_1[list[i].pid] = 1;
+	}
 	while (has_changed) {
 		has_changed = false;
 		for (size_t i = 0; i < nr; i++) {
@@ -148,21 +159,96 @@ static void find_depths(struct process *list, size_t nr, uint32_t root)
 	}
 	for (size_t i = 0; i < nr; i++)
 		list[i].depth = depth_plus_1[list[i].pid] - 1;
-	munmap(depth_plus_1, bytes);
 }
 
-void members_put(uint32_t root, bool is_all)
+/* Calls @found for each process of one folder of a group. */
+static void read_group(const char *folder, void (*found)(uint32_t pid))
+{
+	char path[sizeof(group) + 16];
+	unsigned int pid;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/cgroup.procs", folder);
+	file = fopen(path, "re");
+	while (file && fscanf(file, "%u", &pid) == 1) {
+		if (pid && pid < PIDS_MAX)
+			found(pid);
+	}
+	if (file)
+		fclose(file);
+}
+
+static void make_root(uint32_t pid)
+{
+	depth_plus_1[pid] = 1;
+}
+
+static void put_new(uint32_t pid)
+{
+	const struct process p = { .pid = pid };
+
+	if (!is_put[pid])
+		put_threads(&p);
+}
+
+static int find_roots(const char *path, const struct stat *status, int type,
+		      struct FTW *at)
+{
+	(void)status;
+	(void)at;
+	if (type == FTW_D)
+		read_group(path, make_root);
+	return 0;
+}
+
+static int find_new(const char *path, const struct stat *status, int type,
+		    struct FTW *at)
+{
+	(void)status;
+	(void)at;
+	if (type == FTW_D)
+		read_group(path, put_new);
+	return 0;
+}
+
+void members_forget(uint32_t pid)
+{
+	if (is_put && pid < PIDS_MAX)
+		is_put[pid] = false;
+}
+
+void members_follow(void)
+{
+	if (!group[0] || now_ns() - followed_ns < FOLLOW_NS)
+		return;
+	followed_ns = now_ns();
+	nftw(group, find_new, GROUP_DEPTH_MAX, FTW_PHYS);
+}
+
+void members_put(const struct selection *s)
 {
 	struct process *list;
-	size_t nr = read_processes(&list);
+	size_t nr;
 
-	if (!is_all)
-		find_depths(list, nr, root);
+	free(depth_plus_1);
+	depth_plus_1 = calloc(PIDS_MAX, sizeof(*depth_plus_1));
+	free(is_put);
+	is_put = calloc(PIDS_MAX, sizeof(*is_put));
+	if (!depth_plus_1 || !is_put)
+		refuse("no memory for the tree of processes");
+	group[0] = '\0';
+	if (s->by == TREE_OF && s->root < PIDS_MAX)
+		depth_plus_1[s->root] = 1;
+	if (s->by == IN_GROUP) {
+		snprintf(group, sizeof(group), "%s", s->group);
+		nftw(group, find_roots, GROUP_DEPTH_MAX, FTW_PHYS);
+	}
+	nr = read_processes(&list, s);
+	find_depths(list, nr);
 	for (size_t i = 0; i < nr; i++) {
-		if (is_all)
-			list[i].depth = 0;
 		if (list[i].depth >= 0)
 			put_threads(&list[i]);
 	}
 	free(list);
+	followed_ns = now_ns();
 }

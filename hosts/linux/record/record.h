@@ -177,6 +177,8 @@ struct ring {
 /* Return: NULL or what failed; @r is then closed. */
 const char *ring_open(struct ring *r, int cpu, uint64_t data_bytes);
 void ring_enable(struct ring *r, bool on);
+/* From now on a task that gets this name becomes a MEMBER; NULL: none does. */
+void ring_want_name(const char *name);
 void ring_close(struct ring *r);
 /* Hand all that is there to event_put(). */
 void ring_drain(struct ring *r);
@@ -190,8 +192,20 @@ int capture_main(int argc, char **argv);
 
 /* ---- members.c: tasks that exist already ------------------------------------------ */
 
-/* Puts a MEMBER for every thread below process @root, or of all processes. */
-void members_put(uint32_t root, bool is_all);
+/* Which tasks are recorded, and with each what it forks. */
+struct selection {
+	enum { EVERY_TASK, TREE_OF, NAMED, IN_GROUP } by;
+	uint32_t root;			/* TREE_OF: a process */
+	char name[NAME_BYTES];		/* NAMED: of a process or thread */
+	const char *group;		/* IN_GROUP: folder of a cgroup */
+};
+
+/* Puts a MEMBER for every thread that exists and is selected. */
+void members_put(const struct selection *selection);
+/* ... for those that came into the group since; a few times a second at most. */
+void members_follow(void);
+/* A process of that number is new. */
+void members_forget(uint32_t pid);
 
 /* ---- merge.c: a file of events, in order of time ----------------------------- */
 

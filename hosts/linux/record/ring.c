@@ -60,6 +60,16 @@ struct lost {
 /* Last name that was put for each pid, so that only changes are. */
 static char (*names)[NAME_BYTES];
 
+/* Tasks of this name are recorded from when they have it; all 0: no name is. */
+static char wanted_name[NAME_BYTES];
+
+void ring_want_name(const char *name)
+{
+	memset(wanted_name, 0, NAME_BYTES);
+	if (name)
+		strncpy(wanted_name, name, NAME_BYTES - 1);
+}
+
 static const char *allocate_names(void)
 {
 	if (names)
@@ -83,9 +93,11 @@ static uint64_t field(const struct tracepoint *t, int i, const uint8_t *raw)
 
 /* A name is new when a task is first seen, and when it executes a program. */
 static void put_name(const struct tracepoint *t, int i, const uint8_t *raw,
-		     uint32_t pid, int cpu)
+		     uint32_t pid, const struct event *of)
 {
-	struct event e = { .pid = pid, .cpu = (uint16_t)cpu, .kind = EVENT_NAME };
+	struct event e = { .pid = pid, .cpu = of->cpu, .kind = EVENT_NAME };
+	struct event member = { .pid = pid, .cpu = of->cpu, .flags = 1,
+				.kind = EVENT_MEMBER, .t_ns = of->t_ns };
 	const uint8_t *name = raw + t->offset[i];
 
 	if (!pid || pid >= PIDS_MAX || t->size[i] != NAME_BYTES ||
@@ -93,6 +105,8 @@ static void put_name(const struct tracepoint *t, int i, const uint8_t *raw,
 		return;
 	memcpy(names[pid], name, NAME_BYTES);
 	memcpy(e.name, name, NAME_BYTES);
+	if (wanted_name[0] && !strncmp(e.name, wanted_name, NAME_BYTES))
+		event_put(&member);
 	event_put(&e);
 }
 
@@ -109,11 +123,11 @@ static void fill(struct event *e, const struct tracepoint *t, const uint8_t *raw
 		e->other = (uint32_t)field(t, 1, raw);
 		e->value = (int32_t)field(t, 2, raw);
 		e->flags = (uint8_t)field(t, 3, raw);
-		put_name(t, 4, raw, e->pid, e->cpu);
-		put_name(t, 5, raw, e->other, e->cpu);
+		put_name(t, 4, raw, e->pid, e);
+		put_name(t, 5, raw, e->other, e);
 		break;
 	case EVENT_NEW:
-		put_name(t, 2, raw, (uint32_t)field(t, 0, raw), e->cpu);
+		put_name(t, 2, raw, (uint32_t)field(t, 0, raw), e);
 		/* fall through */
 	case EVENT_WAKING:
 	case EVENT_WAKEUP:
@@ -197,6 +211,8 @@ static void put_sample(struct ring *r, const struct sample *s)
 			continue;
 		e.kind = tracepoints[i].kind;
 		fill(&e, &tracepoints[i], s->raw, &common);
+		if (e.kind == EVENT_FORK)
+			members_forget(e.pid);
 		if (follow_current(r, &e))
 			event_put(&e);
 		return;

@@ -34,9 +34,19 @@ def record(
     pid: Annotated[
         int | None, typer.Option(min=1, help="Record this process, its threads, and what it forks.")
     ] = None,
-    everybody: Annotated[bool, typer.Option("--all", help="Record all tasks of this machine.")] = False,
+    comm: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="Record tasks of this name (/proc/PID/comm), and what they fork."),
+    ] = "",
+    cgroup: Annotated[
+        str, typer.Option(metavar="/X", help="Record a cgroup and those below it, and what they fork.")
+    ] = "",
+    system: Annotated[
+        str, typer.Option(metavar="TIME", help="Record all tasks of this machine for so long.")
+    ] = "",
+    is_all: Annotated[bool, typer.Option("--all", hidden=True)] = False,
     for_time: Annotated[
-        str, typer.Option("--for", metavar="TIME", help="How long, with --pid or --all.")
+        str, typer.Option("--for", metavar="TIME", help="How long, with --pid, --comm or --cgroup.")
     ] = "10s",
     policy: Annotated[
         str,
@@ -65,17 +75,16 @@ def record(
     out: Annotated[Path | None, typer.Option(help="Folder of the run; default: out/<time>.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Record what Linux's scheduler does with a command, a process, or all."""
+    """Record what Linux's scheduler does with a command, some processes, or all."""
     from ..measure.recording import record_others
     from ..runs.folders import fresh_folder
-    from ..units import parse_duration
 
-    chosen = [
-        word for word, given in (("-- COMMAND", command), ("--pid", pid), ("--all", everybody)) if given
-    ]
+    given = {"-- COMMAND": command, "--pid": pid, "--comm": comm, "--cgroup": cgroup,
+             "--system": system, "--all": is_all}  # fmt: skip
+    chosen = [word for word, value in given.items() if value]
     if len(chosen) != 1:
         raise UsageError(
-            "record what? give one of -- COMMAND, --pid and --all"
+            "record what? give one of -- COMMAND, --pid, --comm, --cgroup and --system TIME"
             + (f" (got {' and '.join(chosen)})" if chosen else "")
         )
     folder = out or fresh_folder()
@@ -83,11 +92,21 @@ def record(
     if command:
         run = _record_command(command, folder, policy, cpus, timeout, options, as_json=as_json)
     else:
-        for_ns = parse_duration(for_time, place="--for")
-        if for_ns <= 0:
-            raise UsageError(f"--for {for_time}: it must be longer than 0")
-        run = record_others(folder, pid=pid, for_ns=for_ns, **options)
+        for_ns = _length("--system", system) if system else _length("--for", for_time)
+        run = record_others(
+            folder, pid=pid, comm=comm or None, cgroup=cgroup or None, for_ns=for_ns, **options
+        )
     tell(run, as_json=as_json)
+
+
+def _length(place: str, text: str) -> int:
+    """Read a length of time that is longer than 0."""
+    from ..units import parse_duration
+
+    length_ns = parse_duration(text, place=place)
+    if length_ns <= 0:
+        raise UsageError(f"{place} {text}: it must be longer than 0")
+    return length_ns
 
 
 def _record_command(
@@ -103,12 +122,9 @@ def _record_command(
     """Check the words that concern a command, and do it."""
     from ..measure.recording import record_command
     from ..policy.linux_class import parse_class
-    from ..units import parse_duration
     from .bench import parse_cpus
 
-    timeout_ns = parse_duration(timeout, place="--timeout")
-    if timeout_ns <= 0:
-        raise UsageError(f"--timeout {timeout}: it must be longer than 0")
+    timeout_ns = _length("--timeout", timeout)
     # What it prints goes past our own answer.
     output = None if as_json else Path("/dev/stderr")
     return record_command(

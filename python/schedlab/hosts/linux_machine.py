@@ -183,6 +183,17 @@ def _number(path: str) -> int | None:
 _BUSY, _STEAL = (1, 2, 3, 6, 7), (8,)
 
 
+def find_group(name: str, *, mounts: Path = Path("/proc/mounts")) -> Path | None:
+    """Find the folder of a cgroup: `/x` of the unified hierarchy, else of `cpu`, else of any."""
+    found = []
+    for line in (_read(mounts) or "").splitlines():
+        _, place, kind, options, *_ = line.split()
+        folder = Path(place.replace("\\040", " ")) / name.lstrip("/")
+        if kind in ("cgroup", "cgroup2") and (folder / "cgroup.procs").is_file():
+            found.append((kind != "cgroup2", "cpu" not in options.split(","), folder))
+    return min(found)[2] if found else None
+
+
 def busy_by_cpu() -> dict[int, int]:
     """Read what processes and interrupts have had of each CPU since the machine's start."""
     return _ticks_by_cpu(_BUSY)

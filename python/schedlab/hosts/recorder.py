@@ -170,8 +170,16 @@ class Recorder:
         self._begin(f"tree {pid} {generation} {path}", path)
 
     def record_all(self, path: Path) -> None:
-        """Begin to record whoever runs."""
+        """Begin to record all tasks."""
         self._begin(f"all {path}", path)
+
+    def follow_name(self, path: Path, *, comm: str) -> None:
+        """Begin to record tasks that have a name of 1 to 15 bytes or get it, and what they fork."""
+        self._begin(f"comm {comm}\t{path}", path)
+
+    def follow_group(self, path: Path, *, folder: Path) -> None:
+        """Begin to record the processes in a cgroup and those below it, and what they fork."""
+        self._begin(f"cgroup {folder}\t{path}", path)
 
     def stop(self) -> Captured:
         """End the recording."""

@@ -19,8 +19,9 @@ import os
 import platform
 import shlex
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,7 @@ import numpy as np
 from .. import __version__
 from ..errors import NotFoundError, RecordError, SchedlabError, UsageError
 from ..hosts.launch import Command, Launcher
-from ..hosts.linux_machine import describe_machine, steal_by_cpu, steal_since
+from ..hosts.linux_machine import describe_machine, find_group, steal_by_cpu, steal_since
 from ..hosts.recorder import Captured, Converted, Recorder, convert_events, import_events
 from ..metrics import consistency
 from ..metrics.dictionary import compute_metrics
@@ -114,23 +115,35 @@ def record_command(
     return _finish(out, events, run)
 
 
-def record_others(out: Path, *, pid: int | None, for_ns: int, **options: Any) -> dict[str, Any]:
-    """Record processes that run already, for some time."""
+def record_others(
+    out: Path,
+    *,
+    for_ns: int,
+    pid: int | None = None,
+    comm: str | None = None,
+    cgroup: str | None = None,
+    **options: Any,
+) -> dict[str, Any]:
+    """Record processes that run already, for some time: one, those of a name or of a cgroup, or all."""
+    name, what = "machine", "this machine"
+    begin: Callable[[Recorder, Path], None] = Recorder.record_all
     if pid is not None:
         _check_process(pid)
+        name, what, begin = f"pid-{pid}", f"process {pid}", partial(Recorder.follow, pid=pid)
+    elif comm is not None:
+        name, what, begin = comm, f"tasks named {comm}", partial(Recorder.follow_name, comm=_cut_name(comm))
+    elif cgroup is not None:
+        name, what = Path(cgroup).name or "root", f"cgroup {cgroup}"
+        begin = partial(Recorder.follow_group, folder=_folder_of_group(cgroup))
     events, steal = _prepare(out), steal_by_cpu()
     with _all_or_nothing(out, events), Recorder(**options) as recorder:
         try:
-            if pid is None:
-                recorder.record_all(events)
-            else:
-                recorder.follow(events, pid=pid)
+            begin(recorder, events)
             _wait(pid, for_ns)
         except KeyboardInterrupt:
             pass
         captured, complaint = _stop(recorder)
-    what = "this machine" if pid is None else f"process {pid}"
-    subject = Subject("machine" if pid is None else f"pid-{pid}", f"{what}, for {for_ns / 1e9:g} s", "Linux")
+    subject = Subject(name, f"{what}, for {for_ns / 1e9:g} s", "Linux")
     run = make_run(out, events, subject, captured=captured, complaint=complaint, steal_ns=steal_since(steal))
     return _finish(out, events, run)
 
@@ -222,6 +235,25 @@ def _check_process(pid: int) -> None:
         )
 
 
+def _cut_name(comm: str) -> str:
+    """As Linux keeps names: their first 15 bytes."""
+    name = comm.encode()[:15].decode(errors="ignore")
+    if not name or not name.isprintable():
+        raise UsageError(f"--comm {comm!r}: a task's name, as in /proc/PID/comm")
+    return name
+
+
+def _folder_of_group(name: str) -> Path:
+    """Where a cgroup is; one without processes may get some."""
+    folder = find_group(name)
+    if folder is None or "\t" in str(folder):
+        raise NotFoundError(
+            f"--cgroup {name}: there is no such cgroup; /proc/PID/cgroup names that of a process, "
+            "from the hierarchy's root on"
+        )
+    return folder
+
+
 def _wait(pid: int | None, for_ns: int) -> None:
     """Until the time is over, or the process has ended."""
     deadline = time.monotonic_ns() + for_ns
@@ -280,7 +312,7 @@ def make_run(
     if run["error"] is None and not converted.tasks:
         run["error"], run["error_kind"] = (
             "it never ran while it was recorded: give more time with --for; in a container with process numbers of its "
-            "own, record --all",
+            "own, record --system",
             "records",
         )
     if complaint is not None:
