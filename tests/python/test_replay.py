@@ -13,6 +13,7 @@ import pytest
 from schedlab.errors import NotFoundError, RecordError
 from schedlab.hosts.host import Job
 from schedlab.hosts.sim import SimHost
+from schedlab.measure.machine_costs import costs_of, slice_of_linux
 from schedlab.measure.recording import import_trace
 from schedlab.measure.replay import load_recorded, program_of
 from schedlab.metrics import consistency
@@ -274,6 +275,54 @@ def test_a_trace_of_another_tool_is_replayed_with_the_cpu_time_it_has(
     assert part["replayed_ns"] == part["recorded_ns"] and part["tasks_started"] == part["tasks"]
     replayed = read_records(Path(result.runs[0]["directory"]) / "records.slr")
     assert_conserved(replayed, read_records(tmp_path / "run" / "records.slr"))
+
+
+def wakes_of_a_sleeper(*, delay_ns=20_000, waker_cpu=1, between=False):
+    """Task 1 wakes 2 on CPU 0 each 10 ms, and that runs `delay_ns` later; or another program runs between."""
+    rows = [(0, 1, waker_cpu, Kind.ARRIVE, 0, 0), (0, 2, 0, Kind.ARRIVE, 0, 0), (0, 2, 0, Kind.RUN, 0, 0),
+            (1 * MS, 2, 0, Kind.STOP, Stop.BLOCKED, 1 * MS), (1 * MS, 1, waker_cpu, Kind.RUN, 0, 0)]  # fmt: skip
+    for at in range(10 * MS, 310 * MS, 10 * MS):
+        rows += [(at, 2, 0, Kind.WAKE, 0, 1)]
+        rows += [(at + delay_ns, 0, 0, Kind.OVERHEAD, 4, delay_ns)] * between
+        rows += [
+            (at + delay_ns, 2, 0, Kind.RUN, 0, 0),
+            (at + MS, 2, 0, Kind.STOP, Stop.BLOCKED, MS - delay_ns),
+        ]
+    return [*rows, (311 * MS, 1, waker_cpu, Kind.STOP, Stop.EXITED, 310 * MS)]
+
+
+@pytest.mark.parametrize(
+    ("given", "costs"),
+    [({}, {"ipi_ns": 20_000}), ({"between": True}, {}), ({"delay_ns": 0}, {}), ({"waker_cpu": 0}, {})],
+)
+def test_what_a_wake_up_of_an_idle_cpu_takes_is_found_in_a_recording(tmp_path, given, costs):
+    write_records(tmp_path / "r", wakes_of_a_sleeper(**given), n_cpus=2, tick_ns=4 * MS)
+    assert costs_of(read_records(tmp_path / "r")) == costs
+
+
+def test_a_replay_charges_what_the_recorded_machine_did_unless_it_is_told(simulator, tmp_path):
+    write_records(tmp_path / "records.slr", wakes_of_a_sleeper(), n_cpus=2, tick_ns=4 * MS)
+    found = {"host": "linux", "recording": {"costs": {"ipi_ns": 20_000}}}
+    (tmp_path / "run.json").write_text(json.dumps(found))
+    workload = load_recorded(tmp_path)
+    for given, latency_ns in (((), 20_000), (("ipi_ns=5us",), 5_000)):
+        plan = make_plan([workload], ["fifo"], tmp_path / str(latency_ns), costs=given, keep_parquet=False)
+        (run,) = run_plan(plan).runs
+        assert run["status"] == "ok", run["error"]
+        assert (run["costs"], run["metrics"]["wakeup_ns_p50"]) == ([f"ipi_ns={latency_ns}"], latency_ns)
+
+
+def test_the_slice_of_linux_is_read_where_it_is_told(tmp_path):
+    assert slice_of_linux(proc=tmp_path, debug=tmp_path) is None
+    (tmp_path / "sched").mkdir()
+    (tmp_path / "sched" / "base_slice_ns").write_text("2800000\n")
+    assert slice_of_linux(proc=tmp_path, debug=tmp_path) == 2_800_000
+    for pid, slice_ns in (("self", 1_400_000), ("7", 100_000)):
+        (tmp_path / pid).mkdir()
+        text = f"x (1, #threads: 1)\nse.load.weight  :  1024\nse.slice       :    {slice_ns}\n"
+        (tmp_path / pid / "sched").write_text(text)
+    assert slice_of_linux(proc=tmp_path, debug=tmp_path) == 1_400_000
+    assert slice_of_linux(7, proc=tmp_path, debug=tmp_path) == 100_000
 
 
 def test_time_that_others_took_within_a_burst_is_not_replayed(tmp_path):

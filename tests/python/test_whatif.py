@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from schedlab.cli.app import app
 from schedlab.errors import NotFoundError, UsageError
-from schedlab.measure.fidelity import TOO_FAR, grade_of, recorded_under
+from schedlab.measure.fidelity import TOO_FAR, grade_of, recorded_under, with_slice
 from schedlab.measure.whatif import open_subject, read_cpus, read_metrics, waits_of, what_if
 from schedlab.program import layout
 from schedlab.program.compiler import compile_workload
@@ -86,12 +86,20 @@ def test_grades(recorded, replayed, is_count, grade):
 
 
 @pytest.mark.parametrize("given, policy, settings", [
-    ("SCHED_OTHER", "eevdf", ("eevdf.slice_ns=2100us",)), ("SCHED_BATCH", "eevdf", ("eevdf.slice_ns=2100us",)),
+    ("SCHED_OTHER", "eevdf", ("eevdf.slice_ns=2100us",)),
+    ("SCHED_BATCH", "eevdf", ("eevdf.slice_ns=2100us", "eevdf.preempt=never")),
     ("SCHED_FIFO:10", "rt_fifo", ()), ("SCHED_RR:10", "rt_rr", ()), ("Linux", "eevdf", ("eevdf.slice_ns=2100us",)),
 ])  # fmt: skip
 def test_a_class_of_linux_is_replayed_under_the_policy_that_stands_for_it(given, policy, settings):
     under = recorded_under({"host": "linux", "policy": given, "environment": {"cpus": 4}})
     assert (under.policy, under.settings, under.note) == (policy, settings, "")
+
+
+def test_a_replay_has_the_recorded_slice_unless_another_is_set():
+    run = {"host": "linux", "recording": {"slice_ns": 1_400_000}}
+    assert with_slice([], ["rr", "eevdf"], run) == ["eevdf.slice_ns=1400us"]
+    assert with_slice(["eevdf.slice_ns=1ms"], ["eevdf"], run) == ["eevdf.slice_ns=1ms"]
+    assert with_slice([], ["rr"], run) == with_slice([], ["eevdf"], run | {"host": "sim"}) == []
 
 
 def test_what_no_policy_stands_for_is_said():

@@ -165,7 +165,8 @@ def replay(
     **options: Any,
 ) -> None:
     """Run what was recorded again, under other policies."""
-    from ..measure.replay import keep_recorded, load_recorded
+    from ..measure.fidelity import with_slice
+    from ..measure.replay import keep_recorded, load_recorded, read_run
     from ..paths import command_line
     from ..runs.folders import fresh_folder
     from ..runs.run import make_plan, run_plan
@@ -177,7 +178,7 @@ def replay(
         names,
         out or fresh_folder(),
         n_seeds=seeds,
-        settings=settings,
+        settings=with_slice(settings, names, read_run(run / "run.json")),
         command_line=command_line(),
         **options,
     )

@@ -36,6 +36,8 @@ GROUPS_MAX, GROUP_SHARE_MIN = 8, 0.01
 #: The policy that stands for each of Linux's classes.
 _OF_CLASS = {"SCHED_OTHER": "eevdf", "SCHED_BATCH": "eevdf", "SCHED_IDLE": "eevdf", "SCHED_FIFO": "rt_fifo",
              "SCHED_RR": "rt_rr"}  # fmt: skip
+#: Tasks of these classes preempt no other when they wake up or start (Linux's wakeup_preempt_fair()).
+_PREEMPT_NEVER = ("SCHED_BATCH", "SCHED_IDLE")
 #: Linux's slice of its fair class on one CPU; it grows with 1 + log2 of the CPUs, of which up to 8 count.
 _FAIR_SLICE_NS, _FAIR_CPUS_MAX = 700_000, 8
 
@@ -69,7 +71,8 @@ def recorded_under(run: Mapping[str, Any], folder: Path | None = None) -> Under:
         name = given.partition(":")[0]
         policy = _OF_CLASS.get(name, "eevdf")
         note = "" if name in _OF_CLASS else _mixed(run) if name == "Linux" else f"no policy stands for {name}"
-        return Under(policy, fair_slice(run) if policy == "eevdf" else (), note=note)
+        never = ("eevdf.preempt=never",) if name in _PREEMPT_NEVER else ()
+        return Under(policy, (*fair_slice(run), *never) if policy == "eevdf" else (), note=note)
     policy = given.partition(":")[0]
     files = (run.get("source") or {}).get("files") or []
     own = folder / files[0] if folder is not None and files else None
@@ -93,6 +96,16 @@ def fair_slice(run: Mapping[str, Any]) -> tuple[str, ...]:
         cpus = int((run.get("environment") or {}).get("cpus") or run.get("cpus") or 1)
         slice_ns = _FAIR_SLICE_NS * min(cpus, _FAIR_CPUS_MAX).bit_length()
     return (f"eevdf.slice_ns={slice_ns // 1000}us",)
+
+
+def with_slice(settings: Sequence[str], policies: Sequence[str], run: Mapping[str, Any]) -> list[str]:
+    """Settings of a replay, with the slice of the recorded machine where they have none."""
+    is_wanted = run.get("host") == "linux" and "eevdf" in policies
+    given = {text.partition("=")[0].strip() for text in settings}
+    return [
+        *settings,
+        *(text for text in fair_slice(run) if is_wanted and text.partition("=")[0] not in given),
+    ]
 
 
 def _mixed(run: Mapping[str, Any]) -> str:

@@ -42,6 +42,7 @@ from ..program import layout
 from ..records.file import hash_file, read_records, records_table, release
 from ..records.foreign import REMEDY, Source, find_missing, find_source
 from ..runs.case import make_folder, write_text
+from .machine_costs import costs_of, slice_of_linux
 
 if TYPE_CHECKING:
     import polars as pl
@@ -110,6 +111,7 @@ def record_command(
         complaint=complaint,
         window=window,
         steal_ns=steal_since(steal),
+        slice_ns=slice_of_linux(),
     )
     run["command"] = report
     return _finish(out, events, run)
@@ -135,7 +137,7 @@ def record_others(
     elif cgroup is not None:
         name, what = Path(cgroup).name or "root", f"cgroup {cgroup}"
         begin = partial(Recorder.follow_group, folder=_folder_of_group(cgroup))
-    events, steal = _prepare(out), steal_by_cpu()
+    events, steal, slice_ns = _prepare(out), steal_by_cpu(), slice_of_linux(pid)
     with _all_or_nothing(out, events), Recorder(**options) as recorder:
         try:
             begin(recorder, events)
@@ -144,7 +146,15 @@ def record_others(
             pass
         captured, complaint = _stop(recorder)
     subject = Subject(name, f"{what}, for {for_ns / 1e9:g} s", "Linux")
-    run = make_run(out, events, subject, captured=captured, complaint=complaint, steal_ns=steal_since(steal))
+    run = make_run(
+        out,
+        events,
+        subject,
+        captured=captured,
+        complaint=complaint,
+        steal_ns=steal_since(steal),
+        slice_ns=slice_ns,
+    )
     return _finish(out, events, run)
 
 
@@ -287,6 +297,7 @@ def make_run(
     complaint: str | None = None,
     window: tuple[int | None, int | None] = (None, None),
     steal_ns: dict[int, int] | None = None,
+    slice_ns: int | None = None,
 ) -> dict[str, Any]:
     """Turn recorded events into the files of a run, and judge it."""
     try:
@@ -300,6 +311,7 @@ def make_run(
         complaint = "the recorder was ended before it could finish; what it had written by then is here"
     run = _blank_run(out, subject, converted)
     run["recording"] = {
+        "slice_ns": slice_ns,
         "events": converted.n_events,
         "lost": converted.n_lost,
         "inferred": converted.n_inferred,
@@ -379,6 +391,7 @@ def _judge(run: dict[str, Any], out: Path, converted: Converted, steal_ns: dict[
     _write_table(table, out / "tasks.parquet", "zstd")
     _write_table(metrics_table(metrics), out / "metrics.parquet", "zstd")
     run["metrics"] = metrics.run
+    run["recording"]["costs"] = costs_of(records)
     run["recording"]["disturbance"] = disturbance(timeline, steal_ns=steal_ns)
 
 

@@ -404,7 +404,8 @@ def load_recorded(folder: Path) -> Workload:
             f"{folder}: is not the folder of a run: it has no records.slr{hint}"
             + (did_you_mean(folder.name, beside) if not folder.exists() else "")
         )
-    run = _read_run(folder / "run.json")
+    run = read_run(folder / "run.json")
+    recording = run.get("recording") or {}
     records = read_records(folder / "records.slr")
     broken = check(Timeline(records)) if records.n_lost else "ok"
     if broken != "ok":
@@ -417,7 +418,7 @@ def load_recorded(folder: Path) -> Workload:
         name=name,
         source=find_program(folder, run.get("program_hash")),
         tasks=run.get("tasks"),
-        call_ns=(run.get("recording") or {}).get("call_ns", 0),
+        call_ns=recording.get("call_ns", 0),
     )
     events = records.events
     used = np.unique(events["cpu"][events["kind"] == Kind.RUN])
@@ -432,6 +433,7 @@ def load_recorded(folder: Path) -> Workload:
         # A command of Linux may have been kept from some CPUs.
         cpus=records.n_cpus if is_ours else max(len(used), 1),
         cpus_min=int(program.header["nr_cpus_min"]),
+        costs=recording.get("costs") or {},
         program=program.data,
         are_roots_woken=run.get("host") == "linux",
     )
@@ -441,7 +443,7 @@ def keep_recorded(folder: Path, out: Path, workload: Workload) -> None:
     """Leave what was recorded beside its replays, for their page."""
     kept = out / folder_name(workload.name) / RECORDED
     shutil.rmtree(kept, ignore_errors=True)
-    run = _read_run(Path(folder) / "run.json")
+    run = read_run(Path(folder) / "run.json")
     if not run.get("metrics") or not (Path(folder) / "tasks.parquet").is_file():
         return  # numbers that are withheld are withheld here, too
     try:
@@ -454,7 +456,7 @@ def keep_recorded(folder: Path, out: Path, workload: Workload) -> None:
         ) from error
 
 
-def _read_run(path: Path) -> dict[str, Any]:
+def read_run(path: Path) -> dict[str, Any]:
     """What is known of a run besides its records; a file that is missing knows nothing."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))

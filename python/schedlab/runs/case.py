@@ -27,7 +27,7 @@ from ..errors import SchedlabError, UnavailableError, UsageError
 from ..hosts.choose import VIRTUAL
 from ..hosts.host import Host, Job
 from ..hosts.kinds import cost_ns, device_of
-from ..model import SCHEMA, RunSpec
+from ..model import SCHEMA, Machine, RunSpec
 from ..policy.build import find_compiler
 from ..policy.find import Policy, own_files
 from ..workload.model import Workload
@@ -254,13 +254,20 @@ def mark_failed(run: dict[str, Any], error: OSError) -> None:
             "error": f"{where}: cannot be written: {error.strerror or error}"}  # fmt: skip
 
 
+def _machine_of(plan: Plan, workload: Workload) -> Machine:
+    """Find the plan's machine, with the workload's own costs where virtual time charges any."""
+    if not workload.costs or plan.execution.host not in VIRTUAL:
+        return plan.machine
+    return replace(plan.machine, costs={**workload.costs, **plan.machine.costs})
+
+
 def spec_of(plan: Plan, case: Case) -> RunSpec:
     """The run as a type; its knobs are known once its policy is built."""
     return RunSpec(
         workload=case.workload.name,
         policy=case.policy_name,
         seed=case.seed,
-        machine=replace(plan.machine, cpus=case.n_cpus, tick_ns=case.tick_ns),
+        machine=replace(_machine_of(plan, case.workload), cpus=case.n_cpus, tick_ns=case.tick_ns),
         execution=plan.execution,
     )
 
@@ -380,7 +387,7 @@ def _copy_source(context: RunContext, policy: Policy, folder: Path) -> dict[str,
 
 def _options(plan: Plan, workload: Workload) -> tuple[Any, ...]:
     """Further options of the simulator, the calibration included."""
-    machine = plan.machine.as_json()
+    machine = _machine_of(plan, workload).as_json()
     topology = [("--topology", machine["topology"])] if machine["topology"] else []
     device = [("--io", ",".join(machine["io"]))] if machine["io"] else []
     device += [("--threads", "yes")] if plan.execution.are_threads else []

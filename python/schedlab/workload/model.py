@@ -196,6 +196,8 @@ class Workload:
         CPUs it is meant for.
     cpus_min : int
         A run on fewer is refused; 0: any.
+    costs : mapping of str to int
+        What a machine in virtual time charges unless it is told, as of the recorded one; names of `model.COSTS`.
     params : dict of str to Param
         As declared and as set.
     tasks : tuple of Task
@@ -227,6 +229,7 @@ class Workload:
     horizon_ns: int = 0
     cpus: int = 1
     cpus_min: int = 0
+    costs: Mapping[str, int] = field(default_factory=dict)
     params: Mapping[str, Param] = field(default_factory=dict)
     tasks: tuple[Task, ...] = ()
     objects: tuple[SyncObject, ...] = ()
