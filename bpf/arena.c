@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * arena.c - memory that a policy takes in pages: arenas, the lock that lies in them, and
- * ring buffers.
+ * arena.c - memory that a policy takes in pages: arenas and ring buffers.
  *
  * An arena's pages come from the host one allocation at a time, and stay until they are
  * given back or the policy goes. The record of an allocation is before its first page.
@@ -96,23 +95,6 @@ static void arena_free(struct sl_map *arena)
 {
 	while (arena->extents)
 		sl_arena_free_pages(arena, arena->extents + 1, arena->extents->nr_pages);
-}
-
-/* Return: 0, or -ETIMEDOUT: another CPU has it, and the policy has failed. */
-int sl_arena_spin_lock(u32 *is_taken)
-{
-	while (__atomic_exchange_n(is_taken, 1, __ATOMIC_ACQUIRE)) {
-		/* It may be one that a failed callback has not dropped. */
-		if (smp_load_acquire(&sl_core.exit_claimed))
-			return -ETIMEDOUT;
-		sl_host_relax();
-	}
-	return 0;
-}
-
-void sl_arena_spin_unlock(u32 *is_taken)
-{
-	__atomic_store_n(is_taken, 0, __ATOMIC_RELEASE);
 }
 
 /* Return: NULL where there is no room for it. */

@@ -109,6 +109,7 @@ struct sl_cpu {
 	const struct bpf_timer *timer;		/* whose callback runs */
 	const struct bpf_spin_lock *spin_lock;	/* that the callback holds */
 	enum sl_callback spin_lock_taken_in;
+	const u32	*wanted_lock;		/* a policy's; atomic: others look for a deadlock */
 	struct sl_task	*direct_task;	/* being placed by select_cpu or enqueue */
 	struct sl_dsq	*last_dsq;	/* what find_dsq() last found */
 	u32		nr_inserts;

@@ -22,6 +22,20 @@ bool check_is_on_stack(const void *at);
 /* How many events have begun on @cpu. */
 u64 check_event_number(s32 cpu);
 
+/* Names for addresses in the policy's file: <0x...>, of which the caller knows the line. */
+#define CHECK_NAME_BYTES 48
+const char *check_name(const void *at, char *text, const char *else_text);
+/* "CPU 0, in ops.enqueue() for a[1],". Return: its length. */
+u32 check_name_callback(s32 cpu, char *text, u32 nr_bytes);
+
+/* This CPU waits until check_wake(@lock); of NULL: of all locks of the policy. */
+void check_wait(const u32 *lock, bool is_policys);
+void check_wake(const u32 *lock);
+
+/* locks.c */
+void check_forget_locks(void);
+void check_end_callbacks(s32 cpu);
+
 /* Reserve what all worlds of this process use. Context: before check_remember(). */
 void check_prepare_cpus(void);
 void check_prepare_updates(void);

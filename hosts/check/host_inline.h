@@ -25,6 +25,10 @@ void check_point(const void *at, bool is_write);
 void check_lock(sl_lock_t *lock);
 void check_unlock(sl_lock_t *lock);
 void check_relax(void);
+bool check_policy_lock(const u32 *holder, const void *lock, const void *caller);
+void check_policy_unlock(const u32 *holder);
+#define sl_host_policy_lock(holder, lock, caller) check_policy_lock(holder, lock, caller)
+#define sl_host_policy_unlock(holder) check_policy_unlock(holder)
 
 sl_inline void sl_lock_init(sl_lock_t *lock)
 {

@@ -21,7 +21,7 @@
  * priorities that are drawn anew at each point (POS; Yuan, Yang and Gu 2018), with an odd
  * one, rarely and evenly. --interleave LIST repeats a list.
  *
- * Read next: updates.c, the points in the policy's own code.
+ * Read next: locks.c; updates.c, the points in the policy's own code.
  */
 /* A CPU leaves its stack for another one by _longjmp(). */
 #undef _FORTIFY_SOURCE
@@ -55,7 +55,8 @@ struct cpu {
 	u64		nr_events;
 	u64		nr_points;	/* in this event */
 	u32		priority;
-	const sl_lock_t	*lock;		/* it waits for */
+	const u32	*lock;		/* it waits for, */
+	bool		is_policys;	/* and whose it is */
 	const void	*at;		/* what it accesses next, */
 	bool		is_write;	/* and how */
 };
@@ -274,6 +275,7 @@ static void handle_event(void)
 	else
 		sim_cpu_handle(current, c->class);
 	check_settle();
+	check_end_callbacks(current);
 	c->state = CPU_OUTSIDE;
 	c->nr_points++;
 	chosen = -1;
@@ -335,18 +337,6 @@ static void leave(s32 next)
 	cpus[from].state = CPU_READY;
 }
 
-/* Each that is begun waits for a lock: it is the core's, whose order excludes that. */
-static sl_cold void report_deadlock(void)
-{
-	for (u32 i = 0; i < sim.options->nr_cpus; i++) {
-		if (cpus[i].state == CPU_WAITS)
-			sim_log("CPU %u, in ops.%s(), waits for lock %p, which CPU %d holds\n",
-				i, sl_cpu_report((s32)i).callback ?: "-",
-				(const void *)cpus[i].lock, (s32)cpus[i].lock->holder - 1);
-	}
-	sl_host_panic(__FILE__, __LINE__, "a deadlock of locks");
-}
-
 /* Return: the CPU that continues when @from has ended or waits; -1: all have ended. */
 static s32 choose_next(s32 from)
 {
@@ -354,6 +344,9 @@ static s32 choose_next(s32 from)
 	s32 usual = -1;
 	bool is_any_left = false;
 
+	/* A wait for a lock of a policy that has failed ends with an error. */
+	if (unlikely(sim.result->error_kind))
+		check_wake(NULL);
 	for (s32 cpu = (s32)sim.options->nr_cpus - 1; cpu >= 0; cpu--) {
 		enum cpu_state state = cpus[cpu].state;
 
@@ -364,7 +357,7 @@ static s32 choose_next(s32 from)
 	if (!is_any_left)
 		return -1;
 	if (usual < 0)
-		report_deadlock();
+		sl_host_panic(__FILE__, __LINE__, "a wait for a lock that no CPU holds");
 	/* One that waits for what another one does comes after all others. */
 	if (cpus[usual].state == CPU_RELAXES) {
 		if (++nr_relaxes > RELAXES_MAX)
@@ -425,6 +418,7 @@ static bool set_up(void)
 	SL_ASSERT(cpus);
 	sim.has_ticks = true;	/* see check_slice_changed() */
 	check_forget_accesses();
+	check_forget_locks();
 	read_option(sim.options->interleave);
 	return true;
 }
@@ -475,36 +469,23 @@ void check_point(const void *at, bool is_write)
 	leave(next);
 }
 
-void check_lock(sl_lock_t *lock)
+void check_wait(const u32 *lock, bool is_policys)
 {
-	/* Outside of events nothing interleaves, and locks are as empty as in hosts/sim. */
-	if (current < 0)
-		return;
-	check_point(lock, true);
-	while (lock->holder) {
-		struct cpu *c = &cpus[current];
+	struct cpu *c = &cpus[current];
 
-		c->nr_points++;
-		c->state = CPU_WAITS;
-		c->lock = lock;
-		leave(-1);
-	}
-	SL_ASSERT(!lock->holder);
-	lock->holder = (u32)sim_cpu_idx + 1;
+	c->nr_points++;
+	c->state = CPU_WAITS;
+	c->lock = lock;
+	c->is_policys = is_policys;
+	leave(-1);
 }
 
-void check_unlock(sl_lock_t *lock)
+void check_wake(const u32 *lock)
 {
-	if (current < 0)
-		return;
-	check_settle();
-	SL_ASSERT(lock->holder);
-	lock->holder = 0;
 	for (u32 i = 0; i < sim.options->nr_cpus; i++) {
-		if (cpus[i].state == CPU_WAITS && cpus[i].lock == lock)
+		if (cpus[i].state == CPU_WAITS && (lock ? cpus[i].lock == lock : cpus[i].is_policys))
 			cpus[i].state = CPU_READY;
 	}
-	check_point(lock, true);
 }
 
 void check_relax(void)

@@ -102,36 +102,55 @@ void check_forget_accesses(void)
 
 /* ---- what is said ------------------------------------------------------------- */
 
-/* An address in the policy's file as <0x...>: the caller of this program knows its line. */
-static const char *in_file(const void *at, char *text, u32 nr_bytes, const char *else_text)
+const char *check_name(const void *at, char *text, const char *else_text)
 {
 	Dl_info place, own;
 
 	if (dladdr(at, &place) && dladdr(sim_policy(), &own) && place.dli_fbase == own.dli_fbase)
-		snprintf(text, nr_bytes, "<%#llx>",
+		snprintf(text, CHECK_NAME_BYTES, "<%#llx>",
 			 (unsigned long long)at - (unsigned long long)place.dli_fbase);
 	else
-		snprintf(text, nr_bytes, "%s", else_text);
+		snprintf(text, CHECK_NAME_BYTES, "%s", else_text);
 	return text;
+}
+
+static u32 name_callback(s32 cpu, const char *callback, const struct sl_task *task, char *text,
+			 u32 nr_bytes)
+{
+	int nr = snprintf(text, nr_bytes, "CPU %d, in ops.%s() for %s[%d],", cpu, callback ?: "-",
+			  task ? task->p.comm : "-", task ? task->p.pid : 0);
+
+	return (u32)nr < nr_bytes ? (u32)nr : nr_bytes - 1;
+}
+
+u32 check_name_callback(s32 cpu, char *text, u32 nr_bytes)
+{
+	struct sl_cpu_report r = sl_cpu_report(cpu);
+
+	return name_callback(cpu, r.callback, r.callback_task, text, nr_bytes);
+}
+
+static const char *name_line(const struct access *a, char *text)
+{
+	return check_name((const char *)a->pc - 1, text, "?");
 }
 
 static void report(u64 value)
 {
 	const struct access *read = &pending.read;
 	const struct access *lost = &pending.lost;
-	char variable[32], read_at[32], write_at[32], lost_at[32];
+	char variable[CHECK_NAME_BYTES], read_at[CHECK_NAME_BYTES];
+	char write_at[CHECK_NAME_BYTES], lost_at[CHECK_NAME_BYTES];
+	char reader[128], loser[128];
 
+	name_callback(pending.cpu, read->callback, read->task, reader, sizeof(reader));
+	name_callback(pending.lost_cpu, lost->callback, lost->task, loser, sizeof(loser));
 	sim_fail("race", read->task ? read->task->p.pid : 0,
-		 "an update of %s is lost: CPU %d, in ops.%s() for %s[%d], read %llu at %s; CPU %d, in ops.%s() for %s[%d], wrote %llu at %s; CPU %d wrote %llu at %s",
-		 in_file(read->at, variable, sizeof(variable), "a map's value"), pending.cpu,
-		 read->callback ?: "-", read->task ? read->task->p.comm : "-",
-		 read->task ? read->task->p.pid : 0, (unsigned long long)read->value,
-		 in_file((const char *)read->pc - 1, read_at, sizeof(read_at), "?"),
-		 pending.lost_cpu, lost->callback ?: "-", lost->task ? lost->task->p.comm : "-",
-		 lost->task ? lost->task->p.pid : 0, (unsigned long long)pending.value_lost,
-		 in_file((const char *)lost->pc - 1, lost_at, sizeof(lost_at), "?"), pending.cpu,
-		 (unsigned long long)value,
-		 in_file((const char *)pending.write.pc - 1, write_at, sizeof(write_at), "?"));
+		 "an update of %s is lost: %s read %llu at %s; %s wrote %llu at %s; CPU %d wrote %llu at %s",
+		 check_name(read->at, variable, "a map's value"), reader,
+		 (unsigned long long)read->value, name_line(read, read_at), loser,
+		 (unsigned long long)pending.value_lost, name_line(lost, lost_at), pending.cpu,
+		 (unsigned long long)value, name_line(&pending.write, write_at));
 }
 
 static bool is_flag(u64 before, u64 after)

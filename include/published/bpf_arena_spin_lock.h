@@ -11,11 +11,11 @@
 
 #define arena_spinlock_t struct sl_arena_spin_lock
 struct sl_arena_spin_lock {
-	u32 is_taken;
+	u32 holder;
 };
 /* Return: 0; -ETIMEDOUT where the holder has not dropped it for long. */
-int sl_arena_spin_lock(u32 *is_taken);
-void sl_arena_spin_unlock(u32 *is_taken);
+int sl_arena_spin_lock(u32 *holder);
+void sl_arena_spin_unlock(u32 *holder);
 #define arena_spin_lock(lock) sl_arena_spin_lock((u32 *)(void *)(lock))
 #define arena_spin_unlock(lock) sl_arena_spin_unlock((u32 *)(void *)(lock))
 

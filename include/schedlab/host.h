@@ -88,6 +88,15 @@
 #define sl_host_wait_for(cpu) ((void)(cpu))
 #endif
 
+/*
+ * A callback is about to take @lock of the policy, whose holder is CPU *@holder - 1, or has
+ * dropped it. Return: whether it will never be free, as a host may find that has all CPUs.
+ */
+#ifndef sl_host_policy_lock
+#define sl_host_policy_lock(holder, lock, caller) ((void)(holder), (void)(lock), (void)(caller), false)
+#define sl_host_policy_unlock(holder) ((void)(holder))
+#endif
+
 /* Without stacks (a task is data) nothing has to wait until one is left. */
 #ifndef SL_HOST_HAS_STACKS
 #define SL_HOST_HAS_STACKS 1

@@ -69,6 +69,9 @@ struct bpf_map;
 struct bpf_spin_lock {
 	u32 val;
 };
+struct bpf_res_spin_lock {
+	u32 val;
+};
 struct bpf_timer {
 	u64 opaque[2];
 } __attribute__((aligned(8)));
@@ -234,6 +237,8 @@ void bpf_iter_scx_dsq_destroy(struct bpf_iter_scx_dsq *it) __ksym __weak;
 
 void bpf_rcu_read_lock(void) __ksym __weak;
 void bpf_rcu_read_unlock(void) __ksym __weak;
+int bpf_res_spin_lock(struct bpf_res_spin_lock *lock) __ksym __weak;
+void bpf_res_spin_unlock(struct bpf_res_spin_lock *lock) __ksym __weak;
 struct task_struct *bpf_task_from_pid(s32 pid) __ksym __weak;
 struct task_struct *bpf_task_acquire(struct task_struct *p) __ksym __weak;
 void bpf_task_release(struct task_struct *p) __ksym __weak;

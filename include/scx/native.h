@@ -300,6 +300,12 @@ struct bpf_spin_lock {
 };
 void bpf_spin_lock(struct bpf_spin_lock *lock);
 void bpf_spin_unlock(struct bpf_spin_lock *lock);
+/* Of these several may be held. Return: 0, -EDEADLK, -ETIMEDOUT. */
+struct bpf_res_spin_lock {
+	u32 val;
+};
+int bpf_res_spin_lock(struct bpf_res_spin_lock *lock);
+void bpf_res_spin_unlock(struct bpf_res_spin_lock *lock);
 #define BPF_MAX_LOOPS (8U << 20)
 static inline void bpf_rcu_read_lock(void) { }
 static inline void bpf_rcu_read_unlock(void) { }

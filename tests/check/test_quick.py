@@ -32,7 +32,7 @@ from schedlab.policy.find import load_policy
 from schedlab.program.compiler import compile_workload
 from schedlab.workload.spec import parse_workload
 
-from .test_check import BUGS, FILES, breaks, task_of
+from .test_check import BUGS, FILES, task_of
 
 pytestmark = pytest.mark.full
 #: With maps, timers, storage, knobs, queues, and random numbers.
@@ -109,7 +109,7 @@ def test_an_interleaved_world_leaves_nothing_to_the_next(name, simulator):
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name.removesuffix(".bpf.c"))
 def test_what_is_found_alone_is_found_among_others(path, simulator):
     """The pass over the records may suspect too much, never too little."""
-    task = task_of(path, races=breaks(path) == "race")
+    task = task_of(path)
     rng = random.Random(4)
     worlds = worlds_for(task.built.policy, 40)
     if task.races:

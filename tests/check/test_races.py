@@ -68,7 +68,7 @@ def test_an_update_is_lost_only_where_one_is(update, is_race, tmp_path, simulato
         texts = {trial.finding.text for trial in tries(laboratory) if trial.finding}
     assert bool(texts) == is_race, texts
     assert all(
-        re.match(r"an update of nr_enqueued is lost: .* at variant\.bpf\.c:14", text) for text in texts
+        re.match(r"an update of nr_enqueued is lost: .* at variant\.bpf\.c:15", text) for text in texts
     )
 
 
@@ -150,3 +150,82 @@ def test_command_finds_shows_and_repeats_a_lost_update(tmp_path, simulator):
 
 def test_columns_are_shown_only_of_a_lost_update(tmp_path):
     assert columns("runnable task stall: a[1] failed to run", TORN) == ""
+
+
+# ---- deadlocks ---------------------------------------------------------------------
+
+LOCKS = "private(A) struct bpf_res_spin_lock a;\nprivate(B) struct bpf_res_spin_lock b;\n"
+#: Functions, so that each pair of locks has lines of its own.
+BOTH = """static void both(struct bpf_res_spin_lock *x, struct bpf_res_spin_lock *y)
+{
+	if (!bpf_res_spin_lock(x)) {
+		if (!bpf_res_spin_lock(y))
+			bpf_res_spin_unlock(y);
+		bpf_res_spin_unlock(x);
+	}
+}
+"""
+
+
+def deadlocks(folder, declaration: str, update: str, nr: int = 60) -> set[str]:
+    """The texts of what is found; each is found again by its list of switches."""
+    with task_of(variant(folder, update, declaration)).laboratory() as laboratory:
+        found = [trial for trial in tries(laboratory, nr) if trial.finding]
+        for trial in found[:3]:
+            assert laboratory.try_world(replace(WORLD, interleaving=trial.interleaving)) == trial
+            assert (
+                laboratory.try_alone(replace(WORLD, interleaving=trial.interleaving)).finding == trial.finding
+            )
+    assert {trial.finding.broken for trial in found} <= {"deadlock"}
+    return {trial.finding.text for trial in found}
+
+
+def test_a_circle_of_two_locks_is_a_deadlock_and_one_order_is_none(tmp_path, simulator):
+    for name, second, is_deadlock in (("orders", "both(&b, &a)", True), ("order", "both(&a, &b)", False)):
+        (tmp_path / name).mkdir()
+        update = f"if (p->pid % 2) both(&a, &b); else {second};"
+        texts = deadlocks(tmp_path / name, LOCKS + BOTH, update)
+        assert bool(texts) == is_deadlock, texts
+        for text in texts:
+            assert (
+                text.startswith("a deadlock: CPU ") and text.count(" took ") == text.count(" waits for ") == 2
+            )
+            assert {"took a", "took b", "waits for a", "waits for b"} <= {
+                *re.findall(r"took \w|waits for \w", text)
+            }
+
+
+def test_a_circle_of_three_locks_is_a_deadlock(tmp_path, simulator):
+    third = "private(C) struct bpf_res_spin_lock c;\n"
+    update = "s32 i = bpf_get_smp_processor_id() % 3; if (i == 0) both(&a, &b); else if (i == 1) both(&b, &c); else both(&c, &a);"
+    with task_of(variant(tmp_path, update, LOCKS + third + BOTH)).laboratory() as laboratory:
+        world = replace(WORLD, n_cpus=3, groups=(Group("hog", (Phase("run", 100 * MS),), count=7),))
+        trials = [
+            laboratory.try_world(replace(world, interleaving=f"{2 * seed + 1}:2000")) for seed in range(200)
+        ]
+    texts = [trial.finding.text for trial in trials if trial.finding]
+    assert texts and all(text.count(" took ") == text.count(" waits for ") == 3 for text in texts), texts
+    assert columns(texts[0], tmp_path / "variant.bpf.c").count("waits for") == 3
+
+
+@pytest.mark.parametrize(
+    ("update", "message"),
+    [
+        ("if (!bpf_res_spin_lock(&a)) { bpf_res_spin_lock(&a); bpf_res_spin_unlock(&a); }", "waits for a"),
+        ("if (bpf_res_spin_lock(&a)) nr++;", "and its callback is over"),
+    ],
+)
+def test_a_lock_taken_twice_or_kept_is_a_deadlock(update, message, tmp_path, simulator):
+    texts = deadlocks(tmp_path, LOCKS + "u64 nr;", update, nr=6)
+    assert texts and all(message in text and "took a at variant.bpf.c:1" in text for text in texts), texts
+
+
+def test_command_shows_who_holds_what_and_where(tmp_path, simulator):
+    path = BUGS / "two_lock_orders.bpf.c"
+    lines = path.read_text().splitlines()
+    done = check(path, "--races", "--worlds", 100, "--budget", "600s", cwd=tmp_path)
+    assert done.returncode == 1, done.stderr
+    for at in ("bpf_res_spin_lock(&queued_lock)", "bpf_res_spin_lock(&taken_lock)"):
+        numbers = [number for number, line in enumerate(lines, 1) if at in line]
+        shown = [int(found[1]) for found in re.finditer(rf"(\d+): if \(!{re.escape(at)}", done.stdout)]
+        assert sorted(shown) == numbers and len(numbers) == 2

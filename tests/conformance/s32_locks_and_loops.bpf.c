@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* S32: a value behind a bpf_spin_lock; bpf_loop, bpf_for, bpf_repeat. */
+/* S32: a value behind a bpf_spin_lock, two behind a bpf_res_spin_lock each; bpf_loop, bpf_for, bpf_repeat. */
 #include "conform.h"
 
 struct counter {
@@ -14,12 +14,55 @@ struct {
 	__type(value, struct counter);
 } counters SEC(".maps");
 
+struct guarded {
+	struct bpf_res_spin_lock lock;
+	u32 nr;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 2);
+	__type(key, u32);
+	__type(value, struct guarded);
+} guarded SEC(".maps");
+
 static long add_one(u64 i, void *ctx)
 {
 	u64 *sum = ctx;
 
 	*sum += i;
 	return i == 4;
+}
+
+/*
+ * Another lock may be taken while one is held; the same, that another pointer has, may not.
+ * What goes wrong is an error of the policy, so that it shows in a real kernel, too.
+ */
+static void take_two(void)
+{
+	u32 zero = 0, one = 1;
+	struct guarded *a = bpf_map_lookup_elem(&guarded, &zero);
+	struct guarded *same = bpf_map_lookup_elem(&guarded, &zero);
+	struct guarded *b = bpf_map_lookup_elem(&guarded, &one);
+
+	s64 nested = 1, again = 1, after;
+
+	if (!a || !same || !b)
+		return;
+	if (!bpf_res_spin_lock(&a->lock)) {
+		nested = bpf_res_spin_lock(&b->lock);
+		if (!nested)
+			bpf_res_spin_unlock(&b->lock);
+		again = bpf_res_spin_lock(&same->lock);
+		if (!again)
+			bpf_res_spin_unlock(&same->lock);
+		bpf_res_spin_unlock(&a->lock);
+	}
+	after = bpf_res_spin_lock(&a->lock);
+	if (!after)
+		bpf_res_spin_unlock(&a->lock);
+	if (nested || again != -35 || after)
+		scx_bpf_error("locks: %lld, %lld, %lld", nested, again, after);
 }
 
 void BPF_STRUCT_OPS(t_running, struct task_struct *p)
@@ -32,6 +75,7 @@ void BPF_STRUCT_OPS(t_running, struct task_struct *p)
 	bpf_spin_lock(&c->lock);
 	c->nr++;
 	bpf_spin_unlock(&c->lock);
+	take_two();
 }
 
 void BPF_STRUCT_OPS(t_exit, struct scx_exit_info *ei)

@@ -127,7 +127,7 @@ UNITS = (
     "enable_failures_leave_nothing", "enable_under_tasks", "format_like_the_c_library",
     "format_odd_input", "idle_choice", "idle_choice_of_a_sync_wakeup", "a_cpu_misses_no_task_that_becomes_runnable_on_it", "idle_stale_core_mask", "map_arrays",
     "map_contents_do_not_outlive_the_policy", "map_hash", "map_impossible_ones",
-    "map_no_memory", "map_of_the_same_name", "map_task_storage", "map_too_many",
+    "locks_that_wait_for_each_other", "map_no_memory", "map_of_the_same_name", "map_task_storage", "map_too_many",
     "map_values_hold_timers_and_locks",
     "misuse_is_reported_and_survived",
     "setup_of_used_memory", "stale_dispatches_are_ignored",

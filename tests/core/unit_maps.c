@@ -4,7 +4,10 @@
  *
  * Read next: bpf/maps.c.
  */
+#include "core.h"
 #include "unit.h"
+
+int sl_arena_spin_lock(u32 *holder);
 
 #define HASH_MAX 50
 #define NR_KEYS 120
@@ -404,5 +407,26 @@ TEST(map_values_hold_timers_and_locks)
 	CHECK(!bpf_map_update_elem(&held_hash, &key, &fresh, BPF_NOEXIST));
 	arm(bpf_map_lookup_elem(&held_hash, &key), true);
 	CHECK(fired_after(200) == 1);
+	unit_end();
+}
+
+static struct bpf_res_spin_lock lock_a, lock_b;
+
+TEST(locks_that_wait_for_each_other)
+{
+	unit_machine(3);
+	fake_cpu = 1;
+	CHECK(!bpf_res_spin_lock(&lock_b));
+	fake_cpu = 0;
+	CHECK(!bpf_res_spin_lock(&lock_a));
+	CHECK(bpf_res_spin_lock(&lock_a) == -35);
+	/* CPU 1 is where it waits for the other lock. */
+	sl_core.cpus[1].wanted_lock = &lock_a.val;
+	CHECK(bpf_res_spin_lock(&lock_b) == -35 && !sl_core.cpus[0].wanted_lock);
+	CHECK(sl_arena_spin_lock(&lock_b.val) == -110);
+	bpf_res_spin_unlock(&lock_a);
+	fake_cpu = 1;
+	bpf_res_spin_unlock(&lock_b);
+	CHECK(!bpf_res_spin_lock(&lock_a) && !bpf_res_spin_lock(&lock_b));
 	unit_end();
 }

@@ -39,7 +39,8 @@ NR_SEEDS = 24
 COLUMN_CHARACTERS = 44
 _ADDRESS = re.compile(r"<(0x[0-9a-f]+)>")
 _STEP = re.compile(
-    r"(CPU \d+)(?:, in ops\.(\w+)\(\) for ([^,;]+\[\d+\]|-\[0\]),)? (read|wrote) (\d+) at ([^;\s]+)"
+    r"(CPU \d+)(?:, in ops\.(\w+)\(\) for ([^,;]+\[\d+\]|-\[0\]),)? "
+    r"(read \d+|wrote \d+|took [^;]+?|waits for [^;]+?) at ([^;,\s]+)"
 )
 
 
@@ -154,7 +155,7 @@ class Places:
 
 
 def columns(text: str, policy: Path) -> str:
-    """Show a lost update as two columns of source lines, one for each CPU.
+    """Show a lost update or a deadlock as columns of source lines, one for each CPU.
 
     Parameters
     ----------
@@ -170,15 +171,14 @@ def columns(text: str, policy: Path) -> str:
     """
     steps = [found.groups() for found in _STEP.finditer(text)]
     cpus = [*dict.fromkeys(cpu for cpu, *_ in steps)]
-    if len(cpus) != 2:
-        return ""
     source = policy.read_text(encoding="utf-8", errors="replace").splitlines()
-    rows: list[tuple[str, str]] = [(cpus[0], cpus[1])]
     heads = {cpu: f"ops.{callback}() for {task}" for cpu, callback, task, *_ in steps if callback}
-    rows.append((heads.get(cpus[0], ""), heads.get(cpus[1], "")))
-    for cpu, _, _, verb, value, place in steps:
+    rows = [*({cpu: cpu for cpu in cpus}, heads)] if cpus else []
+    for cpu, _, _, verb, place in steps:
         file, _, line = place.rpartition(":")
-        code = source[int(line) - 1].strip() if file == policy.name and int(line) <= len(source) else place
-        for shown in (f"{line}: {code}", f"    {verb} {value}"):
-            rows.append((shown, "") if cpu == cpus[0] else ("", shown))
-    return "\n".join(f"{left:{COLUMN_CHARACTERS}}{right}".rstrip() for left, right in rows)
+        if file == policy.name and int(line) <= len(source):
+            place = f"{line}: {source[int(line) - 1].strip()}"
+        rows += [{cpu: place}, {cpu: f"    {verb}"}]
+    return "\n".join(
+        "".join(f"{row.get(cpu, ''):{COLUMN_CHARACTERS}}" for cpu in cpus).rstrip() for row in rows
+    )

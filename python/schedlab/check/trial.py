@@ -42,6 +42,7 @@ PROPERTIES = {
     "error": "sched_ext would end the policy, or it crashes or does not return",
     "stall": "a runnable task is not run until the watchdog ends the policy",
     "work": "a CPU is idle beside a task that may run there, although the policy declares otherwise",
+    "deadlock": "CPUs wait for each other's locks, or a lock is not dropped; with --races",
     "race": "two CPUs change one variable at once, and one change is lost; with --races",
     "consistency": "records that no scheduler can leave: a defect of schedlab, to be reported",
     "worse": "a metric is worse than under another policy, by more than is allowed",
@@ -51,7 +52,9 @@ PROPERTIES = {
 SUSPECT_NS = 400 * MS
 STALL_HORIZON_NS = 60_000 * MS
 RUN_SECONDS = 20.0
-_OF_POLICY = {"policy": "error", "crash": "error", "spin": "error", "stall": "stall", "race": "race"}
+_OF_POLICY = {
+    "policy": "error", "crash": "error", "spin": "error", "stall": "stall", "race": "race", "locks": "deadlock",
+}  # fmt: skip
 
 
 def broken_by(kind: str | None, text: str) -> str | None:
@@ -252,7 +255,7 @@ class Laboratory:
 
     def _of_failure(self, world: World, answer: Answer) -> Trial | None:
         """What a failed run shows; None: its source line, or who is at fault, is still to be found."""
-        if answer["error_kind"] not in ("policy", "stall", "race"):
+        if answer["error_kind"] not in ("policy", "stall", "race", "locks"):
             return None
         finding = Finding(_OF_POLICY[answer["error_kind"]], answer["error"], world.horizon_ns)
         if finding.broken not in self.properties:

@@ -83,7 +83,7 @@ def check(
     paths = [*replay, *(sorted(corpus.glob("*.toml")) if corpus else [])]
     known = [check_settings(read_world(path), built) for path in paths]
     if not (races or task.are_chosen or any(world.interleaving for world in known)):
-        task = replace(task, properties=task.properties - {"race"})
+        task = replace(task, properties=task.properties - {"race", "deadlock"})
     seconds = parse_duration(budget, place="--budget") / 1e9
     report = search(
         task, budget_seconds=0 if replay else seconds, n_worlds_max=worlds, finds_all=is_all,

@@ -3,6 +3,7 @@
  * torn_counter.bpf.c - a counter of queued tasks that two CPUs change without an atomic operation.
  *
  * @breaks race
+ * @interleaved
  */
 #include "bug.h"
 
