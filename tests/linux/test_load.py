@@ -20,13 +20,16 @@ from pathlib import Path
 
 import pytest
 
+from linux.linux_settings import settings_of_linux
 from schedlab.hosts import guest, guest_build, load
 from schedlab.hosts.guest_frames import Answer, read_frames, write_frames
+from schedlab.hosts.recorder import unavailable_reason
 from schedlab.policy.bpf import compile_object
 
 #: What is run in the guest: policy, words after the object, how long.
 RUNS = {
     "held": ("mlfq", ("--set", "quantum_ns=3000000", "--every-ms", "40"), 400),
+    "silent": ("rr", ("--every-ms", "40", "--heartbeat-ms", "120"), 2000),
     "partial": ("rr", ("--partial", "--every-ms", "40"), 200),
     "unknown knob": ("rr", ("--set", "slise_ns=1"), 50),
     "thrown out": ("stalls", ("--every-ms", "100"), 3000),
@@ -77,6 +80,14 @@ def test_policy_is_held_until_the_loader_is_interrupted(in_guest):
 
 
 @pytest.mark.full
+def test_without_a_heartbeat_the_policy_is_unloaded(in_guest):
+    """Nothing comes in the guest; each count says what time it is, in units of 40 ms."""
+    names, answer = said(in_guest["silent"][0])
+    assert "silent" in names and answer.ended_by == "by us" and 120 <= answer.silent_ms < 500
+    assert 2 <= names.count("counts") <= 5
+
+
+@pytest.mark.full
 def test_partial_leaves_the_others_alone(in_guest):
     """Nobody in the guest asks for the class, so nothing is enqueued."""
     _, answer = said(in_guest["partial"][0])
@@ -102,7 +113,7 @@ def test_loader_says_what_is_wrong(in_guest):
 
 
 PLAYER = """#!{python}
-import select, sys
+import os, select, sys
 frames = open({frames!r}, "rb").read()
 open({words!r}, "w").write(" ".join(sys.argv[1:]))
 end = frames.index(b"\\nended ") + 1 if {waits} else len(frames)
@@ -112,7 +123,7 @@ while True:
     sys.stdout.buffer.write(frames[counts:end])
     sys.stdout.flush()
     # As the real one: again and again, until its input ends.
-    if not {waits} or (select.select([sys.stdin], [], [], 0.02)[0] and not sys.stdin.read()):
+    if not {waits} or (select.select([sys.stdin], [], [], 0.02)[0] and not os.read(0, 4096)):
         break
 sys.stdout.buffer.write(frames[end:])
 """
@@ -165,6 +176,12 @@ def command(monkeypatch, tmp_path):
 
 
 @pytest.fixture
+def may_guard(needs_clang, build):
+    if reason := unavailable_reason():
+        pytest.skip(reason)
+
+
+@pytest.fixture
 def needs_clang():
     if guest.unavailable_reason():
         pytest.skip(guest.unavailable_reason())
@@ -181,7 +198,7 @@ def test_interrupted_command_unloads_and_says_why_it_ended(command, needs_clang,
     assert (process.returncode, err) == (0, "")
     assert re.search(r"unloaded after \d+\.\d s, by us: unregistered from user space", out)
     words = (tmp_path / "words").read_text()
-    assert "--set slice_ns=3000000" in words and words.endswith("--partial")
+    assert "--set slice_ns=3000000" in words and "--partial" in words.split()
 
 
 def test_time_limit_and_json(command, needs_clang):
@@ -221,6 +238,79 @@ def test_killed_command_ends_the_loaders_input(command, needs_clang, tmp_path):
             return
         time.sleep(0.01)
     pytest.fail("the loader is still there")
+
+
+def test_a_guard_that_holds_lets_the_policy_run_for_its_time(command, may_guard):
+    process = command("rr", "--for", "700ms", "--guard", "wakeup_p99 < 60s", "--json")
+    out, err = process.communicate(timeout=60)
+    found = json.loads(out)
+    assert process.returncode == 0, err
+    assert found["guard"]["bounds"] == ["wakeup_p99 < 60000 ms"] and found["guard"]["reason"] is None
+    assert found["guard"]["windows"] > 0 and found["guard"]["worst_ns"]["wakeup_p99"] > 0
+
+
+def test_a_broken_guard_unloads_in_less_than_a_second_and_reports(command, may_guard):
+    process = command("rr", "--for", "60s", "--guard", "wakeup_max < 1ns", "--json")
+    out, _ = process.communicate(timeout=60)
+    found = json.loads(out)
+    assert process.returncode == 1 and found["held_ns"] < 1_000_000_000
+    assert found["guard"]["broken"]["metric"] == "wakeup_max" and found["ended_by"] == "by us"
+    process = command("rr", "--guard", "wakeup_max < 1ns")
+    out, err = process.communicate(timeout=60)
+    assert "guard wakeup_max < 1e-06 ms: " in out
+    assert re.search(r"error: unloaded by the guard: wakeup_max was [0-9.e+-]+ ms", err)
+
+
+def test_a_recorder_that_is_killed_or_stopped_ends_the_policy(command, may_guard):
+    for signal_number in (signal.SIGKILL, signal.SIGSTOP):
+        process = command("rr", "--guard", "wakeup_p99 < 60s", "--json")
+        (recorder,) = _wait_for(lambda parent=process.pid: _children(parent, "schedlab-record"))
+        _wait_for(lambda parent=process.pid: _children(parent, "player"))
+        time.sleep(0.5)
+        os.kill(recorder, signal_number)
+        killed = time.monotonic()
+        assert (
+            _wait_for(lambda parent=process.pid: not _children(parent, "player"))
+            and time.monotonic() - killed < 1
+        )
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(recorder, signal.SIGCONT)
+        out, _ = process.communicate(timeout=60)
+        assert process.returncode == 1 and json.loads(out)["guard"]["reason"].startswith(
+            "the recorder is silent"
+        )
+
+
+@pytest.mark.parametrize("n_kills", [5, pytest.param(50, marks=pytest.mark.full)])
+def test_a_guarded_command_that_is_killed_leaves_nothing(command, may_guard, n_kills):
+    before = settings_of_linux()
+    for number in range(n_kills):
+        process = command("rr", "--guard", "wakeup_p99 < 60s")
+        if number % 5:
+            process.stdout.readline()
+        time.sleep(0.03 * (number % 7))
+        left = _children(process.pid, "schedlab-record") + _children(process.pid, "player")
+        process.kill(), process.wait()
+        _wait_for(lambda pids=left: not any(Path(f"/proc/{pid}").exists() for pid in pids))
+    assert settings_of_linux() == before
+
+
+def _wait_for(what, seconds=10):
+    end = time.monotonic() + seconds
+    while not (found := what()):
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.01)
+    return found
+
+
+def _children(parent: int, name: str) -> list[int]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            head, _, tail = path.read_text(errors="replace").rpartition(")")
+            if int(tail.split()[1]) == parent and head.partition("(")[2] == name and tail.split()[0] != "Z":
+                found.append(int(path.parent.name))
+    return found
 
 
 def _commands() -> list[str]:

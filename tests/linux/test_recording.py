@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from linux.linux_settings import settings_of_linux
 from schedlab import paths
 from schedlab.cli.app import app
 from schedlab.errors import NotFoundError, RecordError, UsageError
@@ -234,18 +235,6 @@ def test_a_group_is_found_in_the_unified_hierarchy_first(tmp_path):
         del kinds[place]
     mounts.write_text("")
     assert find_group("/x", mounts=mounts) is None
-
-
-def settings_of_linux():
-    """What a recorder might leave behind."""
-    paths = [
-        Path("/proc/mounts"),
-        *Path("/proc/sys/kernel").glob("sched_*"),
-        *Path("/proc/sys/kernel").glob("perf_*"),
-    ]
-    for name in ("tracing_on", "set_event", "current_tracer", "events/enable"):
-        paths.append(Path("/sys/kernel/tracing") / name)
-    return {path: path.read_bytes() for path in paths if path.is_file() and os.access(path, os.R_OK)}
 
 
 def test_a_recorder_killed_at_any_moment_leaves_no_setting_changed(tmp_path):

@@ -3,10 +3,13 @@
  * main.c - schedlab-load: one policy in the kernel that this program runs on.
  *
  *	schedlab-load OBJECT [--set KNOB=VALUE]... [--partial] [--every-ms N]
+ *		[--heartbeat-ms N]
  *
  * Loads and attaches the policy, sends frames to standard output (see load.h),
  * and unloads it on SIGINT or SIGTERM, or when standard input ends: what
- * started this is gone then. Should this program be killed itself, the kernel
+ * started this is gone then. With a heartbeat it also unloads the policy when
+ * nothing has come for so long: what started this may be stopped, or starved by the
+ * policy. Should this program be killed itself, the kernel
  * sees the link closed and takes the CPUs back.
  *
  * Exit status: 0 when it was unloaded as asked, 1 when the kernel refused it or
@@ -24,6 +27,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "load.h"
@@ -34,12 +38,14 @@ struct options {
 	const char *object;
 	bool is_partial;
 	int every_ms;
+	int heartbeat_ms;	/* 0: none is expected */
 };
 
 static int usage(const char *what)
 {
 	fprintf(stderr, "schedlab-load: %s\nusage: schedlab-load OBJECT "
-		"[--set KNOB=VALUE]... [--partial] [--every-ms N]\n", what);
+		"[--set KNOB=VALUE]... [--partial] [--every-ms N] "
+		"[--heartbeat-ms N]\n", what);
 	return 2;
 }
 
@@ -58,6 +64,10 @@ static int read_options(int argc, char **argv, struct options *o)
 			o->every_ms = atoi(argv[++i]);
 			if (o->every_ms <= 0)
 				return usage("--every-ms needs a positive number");
+		} else if (!strcmp(argv[i], "--heartbeat-ms") && i + 1 < argc) {
+			o->heartbeat_ms = atoi(argv[++i]);
+			if (o->heartbeat_ms <= 0)
+				return usage("--heartbeat-ms needs a positive number");
 		} else if (!strcmp(argv[i], "--set") && i + 1 < argc) {
 			if (!strchr(argv[++i], '='))
 				return usage("--set needs KNOB=VALUE");
@@ -105,20 +115,48 @@ static bool input_ended(void)
 	return read(STDIN_FILENO, rest, sizeof(rest)) <= 0;
 }
 
-/* Until someone asks for the end, or the kernel throws the policy out. */
-static void watch(struct policy *policy, int signals, int every_ms)
+static u64 now_ms(void)
 {
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (u64)t.tv_sec * 1000 + (u64)t.tv_nsec / 1000000;
+}
+
+/*
+ * Until the end is asked for, the kernel throws the policy out, or nothing has come
+ * for the length of a heartbeat.
+ */
+static void watch(struct policy *policy, int signals, const struct options *o)
+{
+	u64 counted_ms = now_ms(), heard_ms = counted_ms, t_ms;
+	int wait_ms = o->every_ms;
 	struct pollfd fds[] = {
 		{ .fd = signals, .events = POLLIN },
 		{ .fd = STDIN_FILENO, .events = POLLIN },
 	};
 
 	while (policy_is_attached(policy)) {
-		if (poll(fds, 2, every_ms) < 0 && errno != EINTR)
+		if (o->heartbeat_ms && o->heartbeat_ms < wait_ms)
+			wait_ms = o->heartbeat_ms;
+		if (poll(fds, 2, wait_ms) < 0 && errno != EINTR)
 			break;
-		count_send(policy_object(policy));
+		t_ms = now_ms();
+		/* A heartbeat is no reason to count again. */
+		if (t_ms - counted_ms >= (u64)o->every_ms || fds[0].revents) {
+			count_send(policy_object(policy));
+			counted_ms = t_ms;
+		}
+		wait_ms = o->every_ms - (int)(t_ms - counted_ms);
 		if (fds[0].revents || (fds[1].revents && input_ended()))
 			break;
+		if (fds[1].revents)
+			heard_ms = t_ms;
+		if (o->heartbeat_ms && t_ms - heard_ms >= (u64)o->heartbeat_ms) {
+			frame_text("silent", "%llu",
+				   (unsigned long long)(t_ms - heard_ms));
+			break;
+		}
 	}
 }
 
@@ -156,7 +194,7 @@ int main(int argc, char **argv)
 		count_init();
 		tell_attributes(policy);
 		if (!policy_attach(policy)) {
-			watch(policy, signals, o.every_ms);
+			watch(policy, signals, &o);
 			is_well = policy_is_attached(policy);
 		}
 	}

@@ -7,6 +7,7 @@ Read next: hosts/load.py.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import time
@@ -33,12 +34,22 @@ def load(
     time_limit: Annotated[
         str | None, typer.Option("--for", metavar="TIME", help="Unload it after so long; default: on Ctrl-C.")
     ] = None,
+    guards: Annotated[
+        list[str],
+        typer.Option(
+            "--guard",
+            metavar="BOUND",
+            help="Unload it when this is broken, such as 'wakeup_p99 < 5ms'; may be given again.",
+        ),
+    ] = [],  # noqa: B006, Typer copies it
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object at the end.")] = False,
 ) -> None:
     """Load a policy into this machine's kernel, show what it does, unload it on Ctrl-C."""
     from ..hosts.load import LoadedPolicy, prepare_loader
+    from ..measure.guard import HEARTBEAT_MS, parse_bound
     from ..units import parse_duration
 
+    bounds = [parse_bound(text) for text in guards]
     limit_ns = None if time_limit is None else parse_duration(time_limit, place="--for")
     if limit_ns is not None and limit_ns <= 0:
         raise UsageError(f"--for {time_limit}: it must be longer than 0")
@@ -47,7 +58,14 @@ def load(
     every_ms = 1000 if limit_ns is None else max(1, min(1000, limit_ns // 1_000_000))
     start_ns = time.monotonic_ns()
     shown = _Shown(is_silent=as_json)
-    with LoadedPolicy(built, loader, is_partial=partial, every_ms=every_ms) as loaded:
+    with (
+        _guard(bounds) as canary,
+        LoadedPolicy(
+            built, loader, is_partial=partial, every_ms=every_ms, heartbeat_ms=HEARTBEAT_MS if bounds else 0
+        ) as loaded,
+    ):
+        if canary:
+            canary.begin(loaded)
         try:
             for name in loaded.frames():
                 if name == "attached":
@@ -60,13 +78,23 @@ def load(
         except KeyboardInterrupt:
             pass
         answer = loaded.close()
-    held_ns = 0 if start_ns is None else time.monotonic_ns() - start_ns
+        held_ns = time.monotonic_ns() - start_ns
+    guard = canary.as_json() if canary else None
+    if guard and answer.silent_ms and not guard["reason"]:
+        guard["reason"] = f"the guard was silent for {answer.silent_ms} ms"
     if as_json:
-        print(json.dumps(_summary(built, answer, held_ns, is_partial=partial)))
+        print(json.dumps(_summary(built, answer, held_ns, is_partial=partial) | {"guard": guard}))
     else:
-        shown.end(answer, held_ns)
-    if answer.error:
+        shown.end(answer, held_ns, guard)
+    if answer.error or (guard and guard["reason"]):
         raise typer.Exit(EXIT_CHECK_FAILED)
+
+
+def _guard(bounds: list[Any]) -> Any:
+    """What watches the policy; nothing without bounds."""
+    from ..measure.guard import Canary
+
+    return Canary(bounds) if bounds else contextlib.nullcontext()
 
 
 def _build(name: str, settings: list[str]) -> Any:
@@ -129,7 +157,7 @@ class _Shown:
         print("\n".join(lines), flush=True)
         self.n_lines = len(lines)
 
-    def end(self, answer: Any, held_ns: int) -> None:
+    def end(self, answer: Any, held_ns: int, guard: dict[str, Any] | None) -> None:
         """Why it is over."""
         if not answer.is_loaded:
             print(f"error: the kernel refuses {answer.name}:\n{answer.error}", file=sys.stderr)
@@ -138,5 +166,13 @@ class _Shown:
             f"unloaded after {held_ns / 1e9:.1f} s, {answer.ended_by or 'before it was attached'}: "
             f"{answer.disabled_reason or 'no reason given'}"
         )
+        if guard:
+            worst = ", ".join(f"{name} {ns / 1e6:.3g} ms" for name, ns in guard["worst_ns"].items()) or "none"
+            print(
+                f"guard {', '.join(guard['bounds'])}: {guard['wakeups']:,} wake-ups in {guard['windows']} "
+                f"windows, {guard['lost']:,} events lost; worst: {worst}"
+            )
+            if guard["reason"]:
+                print(f"error: unloaded by the guard: {guard['reason']}", file=sys.stderr)
         if answer.error:
             print(f"error: {answer.error}", file=sys.stderr)

@@ -118,6 +118,8 @@ class Answer:
         What a program printed.
     status : int or None
         Its exit status; -1: a signal.
+    silent_ms : int
+        How long no heartbeat had come when the loader ended the policy; 0: it did not.
     """
 
     name: str
@@ -140,6 +142,7 @@ class Answer:
     fatal: list[str] = field(default_factory=list)
     output: bytes = b""
     status: int | None = None
+    silent_ms: int = 0
 
     @property
     def disabled_reason(self) -> str:
@@ -201,6 +204,8 @@ class Answer:
             self.fatal.append(text)
         elif kind == "output":
             self.output = contents
+        elif kind == "silent":
+            self.silent_ms = int(text)
         elif kind == "status":
             self.status = int(text)
         else:

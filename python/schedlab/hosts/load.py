@@ -12,6 +12,7 @@ Read next: guest_frames.py, what the loader says; cli/load.py.
 
 from __future__ import annotations
 
+import os
 import platform
 import re
 import subprocess
@@ -94,6 +95,8 @@ class LoadedPolicy:
         Let it have only tasks of the class SCHED_EXT, not all.
     every_ms : int, default 1000
         How often it counts, in milliseconds.
+    heartbeat_ms : int, default 0
+        Unload it when `beat` has not been called for so long, in milliseconds; 0: no matter.
 
     Attributes
     ----------
@@ -108,7 +111,15 @@ class LoadedPolicy:
         If the loader cannot be started.
     """
 
-    def __init__(self, built: BuiltPolicy, loader: Path, *, is_partial: bool = False, every_ms: int = 1000):
+    def __init__(
+        self,
+        built: BuiltPolicy,
+        loader: Path,
+        *,
+        is_partial: bool = False,
+        every_ms: int = 1000,
+        heartbeat_ms: int = 0,
+    ):
         self.answer = Answer(built.policy.name)
         # Beside the process, since the verifier is asked twice about what it refuses.
         self._folder = tempfile.TemporaryDirectory(prefix="schedlab-load-")
@@ -117,29 +128,25 @@ class LoadedPolicy:
             policy = built.policy
             made = compile_object(policy.path, policy.content_hash, toolchain=toolchain)
             object_file.write_bytes(made.read_bytes())
-            self._process = self._start(loader, object_file, built, is_partial, every_ms)
+            words = [str(loader), str(object_file), "--every-ms", str(every_ms)]
+            words += ["--heartbeat-ms", str(heartbeat_ms)] * bool(heartbeat_ms) + ["--partial"] * is_partial
+            self._process = self._start(words, built)
         except BaseException:
             self._folder.cleanup()
             raise
 
     @staticmethod
-    def _start(
-        loader: Path, object_file: Path, built: BuiltPolicy, is_partial: bool, every_ms: int
-    ) -> subprocess.Popen[bytes]:
-        words = [str(loader), str(object_file), "--every-ms", str(every_ms)]
+    def _start(words: list[str], built: BuiltPolicy) -> subprocess.Popen[bytes]:
         words += [
             word for knob, value in built.values.items() for word in ("--set", f"{knob}={value % 2**64}")
         ]
         try:
             # Ctrl-C is for us: we end the loader by ending its input.
             return subprocess.Popen(
-                words + (["--partial"] if is_partial else []),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                start_new_session=True,
+                words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
             )
         except OSError as error:
-            raise HostError(f"{loader}: cannot be started: {error.strerror}") from error
+            raise HostError(f"{words[0]}: cannot be started: {error.strerror}") from error
 
     def __enter__(self) -> LoadedPolicy:
         return self
@@ -171,13 +178,29 @@ class LoadedPolicy:
         """Read until the kernel has given it the CPUs, or has refused it."""
         return any(name == "attached" for name in self.frames())
 
+    def make_realtime(self, priority: int) -> None:
+        """Put the loader above all that the policy schedules, where that is allowed."""
+        with suppress(OSError):
+            os.sched_setscheduler(self._process.pid, os.SCHED_FIFO, os.sched_param(priority))
+
+    def beat(self) -> None:
+        """Say that the policy is watched."""
+        assert self._process.stdin
+        with suppress(OSError, ValueError):  # it has ended, or its input has
+            self._process.stdin.write(b".")
+            self._process.stdin.flush()
+
+    def unload(self) -> None:
+        """Have the policy unloaded; what the loader says of it can still be read."""
+        assert self._process.stdin
+        with suppress(BrokenPipeError):
+            self._process.stdin.close()
+
     def close(self) -> Answer:
         """Unload the policy, if it is not yet."""
-        assert self._process.stdin
-        if not self._process.stdin.closed:
-            with suppress(BrokenPipeError):
-                assert self._process.stdin
-                self._process.stdin.close()
+        self.unload()
+        assert self._process.stdout
+        if not self._process.stdout.closed:
             for _ in self.frames():
                 pass
         try:
@@ -186,7 +209,6 @@ class LoadedPolicy:
             # The kernel sees the link closed with the process.
             self._process.kill()
             self._process.wait()
-        assert self._process.stdout
         self._process.stdout.close()
         self._folder.cleanup()
         return self.answer

@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: MIT
+"""Guard a policy that is loaded: watch wake-up latencies as they are, and end it when a bound is broken.
+
+    recorder (real-time) --events in memory--> Wakeups --windows--> Guard --end of input--> schedlab-load
+
+Wake-ups of all tasks are watched, those that wait still as long as they have waited, so a policy that starves them is
+seen, too. The guard runs with real-time priority, above all that a policy schedules. Each part is watched by another:
+the guard ends the policy when the recorder is silent, the loader when the guard is, and the kernel when the loader dies.
+
+Invariant: whatever dies or stops, the policy is unloaded within a second.
+Read next: hosts/load.py; hosts/linux/record/record.h, which has the events.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import SchedlabError, UsageError
+from ..hosts.load import LoadedPolicy
+from ..hosts.recorder import Recorder
+from ..units import parse_duration
+
+#: How often events are looked at, and the shortest and the longest window that a bound is held against.
+ROUND_SECONDS, WINDOW_NS_MIN = 0.05, 200_000_000
+#: A quantile of fewer wake-ups is not taken; they are kept for the next window.
+WAKEUPS_MIN = 20
+#: The recorder writes each 200 ms; after this it is dead or starved.
+SILENCE_SECONDS = 0.6
+#: The loader unloads the policy when the guard has been silent for so long; it speaks each round.
+HEARTBEAT_MS = 500
+#: Below the recorder's, above all others.
+PRIORITY = 98
+METRICS = {"wakeup_p50": 0.5, "wakeup_p90": 0.9, "wakeup_p99": 0.99, "wakeup_max": 1.0}
+_EVENT = np.dtype([("pid", "<u4"), ("cpu", "<u2"), ("kind", "u1"), ("flags", "u1"), ("t_ns", "<u8"),
+                   ("other", "<u4"), ("value", "<i4")])  # fmt: skip
+_HEADER_BYTES = 64
+#: Of enum event_kind.
+_SWITCH, _WAKING, _NEW, _EXIT, _RUNTIME, _NAME, _LOST, _SYNC = 1, 2, 4, 7, 10, 11, 13, 14
+#: fallocate(2): FALLOC_FL_KEEP_SIZE and FALLOC_FL_PUNCH_HOLE.
+_PUNCH = 3
+
+
+@dataclass(frozen=True)
+class Bound:
+    """One bound, such as `wakeup_p99 < 5ms`."""
+
+    metric: str
+    limit_ns: int
+
+    def __str__(self) -> str:
+        """As it was written, in ns."""
+        return f"{self.metric} < {self.limit_ns / 1e6:g} ms"
+
+
+def parse_bound(text: str) -> Bound:
+    """Read a bound.
+
+    Examples
+    --------
+    >>> parse_bound("wakeup_p99 < 5ms")
+    Bound(metric='wakeup_p99', limit_ns=5000000)
+    """
+    metric, sign, limit = (part.strip() for part in text.partition("<"))
+    if not sign or metric not in METRICS:
+        raise UsageError(f"--guard '{text}': write METRIC < TIME; metrics are {', '.join(METRICS)}")
+    limit_ns = parse_duration(limit, place="--guard")
+    if limit_ns <= 0:
+        raise UsageError(f"--guard '{text}': the time must be longer than 0")
+    return Bound(metric, limit_ns)
+
+
+class Wakeups:
+    """Latencies of wake-ups, from a recorder's events as they come."""
+
+    def __init__(self) -> None:
+        self._rest = np.zeros(0, _EVENT)
+        #: Tasks that were woken and have not run: since when.
+        self.waiting: dict[int, int] = {}
+        self.n_lost = 0
+        self.seen_ns = 0
+
+    def feed(self, data: bytes) -> np.ndarray:
+        """Latencies of the tasks that began to run; events after the last SYNC, of which some may be missing, wait."""
+        events = np.concatenate([self._rest, np.frombuffer(data, _EVENT)])
+        syncs = events[events["kind"] == _SYNC]
+        events = events[events["kind"] != _NAME]
+        if not len(syncs):
+            self._rest = events
+            return np.zeros(0, np.int64)
+        self.seen_ns = int(syncs["t_ns"].max())
+        is_late = events["t_ns"] > self.seen_ns
+        self._rest, events = events[is_late], events[~is_late]
+        lost = int(events["other"][events["kind"] == _LOST].sum())
+        if lost:
+            # Of tasks that waited it is not known any more.
+            self.n_lost += lost
+            self.waiting.clear()
+        return self._match(events)
+
+    def _match(self, events: np.ndarray) -> np.ndarray:
+        """Pair each wake-up with the switch to its task; what else shows that it runs ends the wait, too."""
+        kind, pid, t_ns = events["kind"], events["pid"], events["t_ns"].astype(np.int64)
+        wakes, switches = (kind == _WAKING) | (kind == _NEW), kind == _SWITCH
+        ends = switches | (kind == _RUNTIME) | (kind == _EXIT)
+        before = list(self.waiting.items())
+        who = np.concatenate(
+            [[p for p, _ in before], pid[wakes], events["other"][switches], pid[ends]]
+        ).astype(np.int64)
+        when = np.concatenate([[t for _, t in before], t_ns[wakes], t_ns[switches], t_ns[ends]]).astype(
+            np.int64
+        )
+        what = np.repeat([0, 1, 2], [len(before) + wakes.sum(), switches.sum(), ends.sum()])
+        order = np.lexsort((what, when, who))
+        order = order[who[order] > 0]
+        who, when, what = who[order], when[order], what[order]
+        is_last = np.append(who[1:] != who[:-1], True) if len(who) else np.zeros(0, bool)
+        is_run = ~is_last & (what == 0) & (np.append(what[1:], 9) == 1)
+        open_wakes = is_last & (what == 0)
+        self.waiting = dict(zip(who[open_wakes].tolist(), when[open_wakes].tolist(), strict=True))
+        first = np.flatnonzero(is_run)
+        return when[first + 1] - when[first]
+
+    def ages(self) -> np.ndarray:
+        """How long those that wait have waited."""
+        return self.seen_ns - np.array([*self.waiting.values()], np.int64)
+
+
+@dataclass
+class Watch:
+    """Windows of wake-ups, held against bounds."""
+
+    bounds: Sequence[Bound]
+    wakeups: Wakeups = field(default_factory=Wakeups)
+    worst: dict[str, int] = field(default_factory=dict)
+    n_wakeups: int = 0
+    n_windows: int = 0
+    _latencies: list[np.ndarray] = field(default_factory=list)
+    _since_ns: int = 0
+
+    def feed(self, data: bytes) -> dict[str, Any] | None:
+        """Take events; the first bound that a window breaks, or None."""
+        found = self.wakeups.feed(data)
+        self.n_wakeups += len(found)
+        self._latencies.append(found)
+        now_ns = self.wakeups.seen_ns
+        self._since_ns = self._since_ns or now_ns
+        # One that has waited for too long is enough.
+        ages = self.wakeups.ages()
+        values = np.concatenate([*self._latencies, ages])
+        is_starving = len(ages) and ages.max() > max(bound.limit_ns for bound in self.bounds)
+        if now_ns - self._since_ns < WINDOW_NS_MIN or (len(values) < WAKEUPS_MIN and not is_starving):
+            return None
+        window_ns, self._since_ns, self._latencies = now_ns - self._since_ns, now_ns, []
+        self.n_windows += 1
+        broken = None
+        for bound in self.bounds:
+            value = int(np.quantile(values, METRICS[bound.metric], method="higher"))
+            self.worst[bound.metric] = max(value, self.worst.get(bound.metric, 0))
+            if value >= bound.limit_ns and broken is None:
+                broken = {"metric": bound.metric, "value_ns": value, "limit_ns": bound.limit_ns,
+                          "window_ns": window_ns, "wakeups": len(values), "waiting": len(ages)}  # fmt: skip
+        return broken
+
+
+class Canary:
+    """A guard of a policy, ready before that is loaded; in a thread of its own.
+
+    Attributes
+    ----------
+    broken : dict or None
+        The bound that was broken, and by what.
+    reason : str or None
+        Why the guard ended the policy; None: it did not.
+    """
+
+    def __init__(self, bounds: Sequence[Bound]):
+        self.loaded: LoadedPolicy | None = None
+        self.watch = Watch(bounds)
+        self.broken: dict[str, Any] | None = None
+        self.reason: str | None = None
+        self.ended_ns: int | None = None
+        self._is_over = threading.Event()
+        self._file = os.memfd_create("schedlab-guard")
+        self._offset = _HEADER_BYTES
+        try:
+            self._recorder = Recorder()
+        except BaseException:
+            os.close(self._file)
+            raise
+        self._thread = threading.Thread(target=self._run, name="guard")
+
+    def begin(self, loaded: LoadedPolicy) -> None:
+        """Watch a policy from now on, which is being loaded."""
+        self.loaded = loaded
+        loaded.make_realtime(PRIORITY)
+        with contextlib.suppress(
+            OSError
+        ):  # a machine without real-time classes for us: less sure, and said nowhere else
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY))
+        self._thread.start()
+
+    def __enter__(self) -> Canary:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        if self.loaded:
+            self._thread.join()
+        with contextlib.suppress(OSError):
+            os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+        self._recorder.close()
+        os.close(self._file)
+
+    def _run(self) -> None:
+        """Watch from the beginning of the recording to the end of the policy."""
+        try:
+            self._recorder.record_all(Path(f"/proc/{os.getpid()}/fd/{self._file}"))
+            heard = time.monotonic()
+            while not self._is_over.wait(ROUND_SECONDS):
+                assert self.loaded
+                self.loaded.beat()
+                before_ns = self.watch.wakeups.seen_ns
+                self.broken = self.watch.feed(self._new())
+                if self.broken:
+                    self._end(f"{self.broken['metric']} was {self.broken['value_ns'] / 1e6:.3g} ms")
+                    return
+                if self.watch.wakeups.seen_ns > before_ns:
+                    heard = time.monotonic()
+                elif time.monotonic() - heard > SILENCE_SECONDS:
+                    self._end("the recorder is silent, so nothing is known of the policy")
+                    return
+        except (SchedlabError, OSError, ValueError) as error:
+            self._end(f"the guard failed: {error}")
+
+    def _new(self) -> bytes:
+        """Whole events that have come since; their memory is given back."""
+        size = os.fstat(self._file).st_size
+        n_bytes = max(size - self._offset, 0) // _EVENT.itemsize * _EVENT.itemsize
+        data = os.pread(self._file, n_bytes, self._offset)
+        self._offset += len(data) // _EVENT.itemsize * _EVENT.itemsize
+        _LIBC.fallocate(self._file, _PUNCH, ctypes.c_long(_HEADER_BYTES), ctypes.c_long(self._offset))
+        return data[: len(data) // _EVENT.itemsize * _EVENT.itemsize]
+
+    def _end(self, reason: str) -> None:
+        self.reason, self.ended_ns = reason, time.monotonic_ns()
+        assert self.loaded
+        self.loaded.unload()
+
+    def as_json(self) -> dict[str, Any]:
+        """What the guard saw."""
+        return {"bounds": [str(each) for each in self.watch.bounds], "broken": self.broken, "reason": self.reason,
+                "worst_ns": self.watch.worst, "wakeups": self.watch.n_wakeups, "windows": self.watch.n_windows,
+                "lost": self.watch.wakeups.n_lost}  # fmt: skip
+
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
