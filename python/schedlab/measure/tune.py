@@ -416,11 +416,11 @@ def _compared(
     """A setting against the default, seed by seed; None where a run failed. What is searched for is the headline."""
     if means_of(before, names) is None or means_of(after, names) is None:
         return None
-    values = [
+    first, second = (
         np.array([[run["metrics"][name] for run in runs] for name in names], float)
         for runs in (before, after)
-    ]
-    return compare_values(*values, names, headlines=objectives)
+    )
+    return compare_values(first, second, names, headlines=objectives)
 
 
 def _advice(found: dict[str, Any], default: Values) -> tuple[bool, str]:

@@ -1,0 +1,332 @@
+# SPDX-License-Identifier: MIT
+"""How far are predictions for real programs off? `.venv/bin/python bench/validation_set.py`.
+
+    validation_set.py [--programs A,B] [--state FOLDER] [--write]
+
+Runs real programs on one CPU under SCHED_OTHER, SCHED_FIFO and SCHED_BATCH. From each recording with `--causes` it
+predicts each class, with the defaults of `schedlab replay`, and holds that against other, plain runs. Beside each
+error stand two others: that of "nothing changes", and that of repeating the real run, below which no prediction can
+be much. With `--write` the table in docs/record.md is replaced.
+
+What is done is kept in FOLDER (default: .cache/validation), so that a run that was interrupted continues; remove it to
+begin anew. A program that is not installed is skipped by name. All are there after
+
+    apt-get install --no-install-recommends apache2-utils ffmpeg golang-go gzip make mosquitto mosquitto-clients \
+        nginx-light postgresql redis rt-tests sqlite3 stress-ng xz-utils
+
+Every program is bounded and stays on this machine. Needs root; uses a real-time class on one CPU for about a second a run.
+Read next: replay_validation.py; python/schedlab/measure/replay.py; docs/record.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import combinations, permutations
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from replay_validation import DOCUMENT, METRICS, PROGRAMS, ROOT, TIMEOUT_NS, error_of, keep_others_small
+from schedlab.errors import SchedlabError
+from schedlab.hosts.linux_machine import describe_machine
+from schedlab.measure.fidelity import recorded_under
+from schedlab.measure.recording import record_command
+from schedlab.measure.replay import load_recorded
+from schedlab.policy.linux_class import parse_class
+from schedlab.runs.run import make_plan, run_plan
+
+MARKS = ("<!-- validation table -->", "<!-- end of validation table -->")
+CLASSES = ("SCHED_OTHER", "SCHED_FIFO:10", "SCHED_BATCH")
+#: Of each program and class: runs with causes, from which is predicted, and plain ones.
+SOURCES, PLAIN = 2, 3
+#: Runs that lost events or were disturbed by the disk are repeated.
+TRIES = 5
+#: Policies are ranked where the real runs differ by more.
+RANKED_MIN = 0.10
+
+
+@dataclass(frozen=True)
+class Program:
+    """A real program: what it needs, what is done once in an empty folder that it has, and what is recorded there."""
+
+    needs: tuple[str, ...]
+    command: str
+    setup: str = "true"
+
+
+POSTGRES = "/usr/lib/postgresql/15/bin"
+AS_POSTGRES = "setpriv --reuid=postgres --regid=postgres --clear-groups"
+PROGRAM_SET = {
+    "TCP server": Program((), PROGRAMS["TCP server"].replace("bench/", f"{ROOT}/bench/")),
+    "process pool": Program((), f"{sys.executable} {ROOT}/bench/programs/process_pool.py"),
+    "seq, gzip, xz": Program(("gzip", "xz"), PROGRAMS["seq, gzip, xz"]),
+    "Redis": Program(("redis-server", "redis-benchmark"), PROGRAMS["Redis"]),
+    "SQLite": Program((), PROGRAMS["SQLite"].replace("bench/", f"{ROOT}/bench/")),
+    "make -j4": Program(("make", "cc"), f"cd {ROOT}; {PROGRAMS['make -j4']}"),
+    "nginx, ab": Program(
+        ("nginx", "ab"),
+        "nginx -p $PWD -c nginx.conf 2>> log & until ab -q -n 1 http://127.0.0.1:7392/ >> log 2>&1; do sleep 0.02; done; "
+        "ab -q -n 4000 -c 10 http://127.0.0.1:7392/page > speed; kill $!; wait",
+        "head -c 8000 /dev/zero > page; chmod 755 . ; echo 'daemon off; worker_processes 2; pid pid; error_log log; "
+        "events {} http { access_log log; server { listen 127.0.0.1:7392; root .; } }' | sed s,root.[.],root\\ $PWD, > nginx.conf",
+    ),
+    "PostgreSQL, pgbench": Program(
+        (f"{POSTGRES}/postgres", "pgbench"),
+        f"{AS_POSTGRES} {POSTGRES}/postgres -D data -p 7393 -k $PWD -c fsync=off 2>> data/log & "
+        f"until {AS_POSTGRES} psql -h $PWD -p 7393 -c 'select 1' postgres > /dev/null 2>&1; do sleep 0.05; done; "
+        f"{AS_POSTGRES} pgbench -n -h $PWD -p 7393 -c 5 -t 80 postgres > /dev/null 2>&1; kill -INT $!; wait",
+        f"chown postgres . && {AS_POSTGRES} {POSTGRES}/initdb -N -D data > /dev/null && "
+        f"{{ {AS_POSTGRES} {POSTGRES}/postgres -D data -p 7393 -k $PWD -c fsync=off 2>> data/log & "
+        f"until {AS_POSTGRES} pgbench -q -i -h $PWD -p 7393 postgres > /dev/null 2>&1; do sleep 0.1; done; kill -INT $!; wait; }}",
+    ),
+    "message queue": Program(
+        ("mosquitto", "mosquitto_sub", "mosquitto_pub"),
+        "mosquitto -p 7394 > log 2>&1 & server=$!; until mosquitto_pub -p 7394 -t x -m x 2>> log; do sleep 0.02; done; "
+        'for i in 1 2 3; do mosquitto_sub -p 7394 -q 1 -t t -C 600 > got$i & subs="$subs $!"; done; sleep 0.3; '
+        "seq 600 | mosquitto_pub -p 7394 -q 1 -t t -l; wait $subs; kill $server; wait",
+    ),
+    "ffmpeg": Program(
+        ("ffmpeg",),
+        "ffmpeg -loglevel error -threads 4 -f lavfi -i testsrc=duration=6:size=320x240 -c:v mpeg4 -threads 4 -f null -",
+    ),
+    "stress-ng": Program(
+        ("stress-ng",),
+        "stress-ng -q --cpu 2 --cpu-ops 300 --pipe 1 --pipe-ops 20000 --mutex 1 --mutex-ops 10000 --timeout 20s",
+    ),
+    "hackbench": Program(("hackbench",), "hackbench -g 2 -f 5 -l 600 > /dev/null"),
+    "Go HTTP server": Program(
+        ("go",), "./server", f"GOCACHE=$PWD/cache go build -o server {ROOT}/bench/programs/http_server.go"
+    ),
+    "sort, two threads": Program(
+        ("sort",),
+        "sort --parallel=2 -S 4M numbers | uniq -c | tail -1 > last",
+        "seq 1 500000 | rev > numbers",
+    ),
+    "sha256sum by xargs -P4": Program(
+        ("xargs", "sha256sum"),
+        "ls part* | xargs -P4 -n1 sha256sum > sums",
+        "head -c 60000000 /dev/zero | split -b 1500000 - part",
+    ),
+}
+
+
+# ---- the runs ---------------------------------------------------------------------------------
+
+
+def record(program: Program, place: Path, linux_class: str, out: Path, *, has_causes: bool) -> dict[str, Any]:
+    """Record a program once; again where the kernel left something out."""
+    for _ in range(TRIES):
+        run = record_command(
+            ["sh", "-c", f"cd {place}; {program.command}"],
+            out,
+            linux_class=parse_class(linux_class),
+            cpus=(max(os.sched_getaffinity(0)),),
+            timeout_ns=TIMEOUT_NS,
+            has_causes=has_causes,
+        )
+        if run["status"] == "ok" and not run["command"]["exit_code"]:
+            return run
+    raise SchedlabError(run["error"] or f"it ended with {run['command']['exit_code']}")
+
+
+def predict(folder: Path, linux_class: str, out: Path) -> dict[str, Any]:
+    """Metrics of a replay of a recording under another class, or why there are none."""
+    before = json.loads((folder / "run.json").read_text())
+    under = recorded_under(before | {"policy": linux_class})
+    plan = make_plan(
+        [load_recorded(folder)], [under.policy], out, cpus=1, settings=under.settings, keep_parquet=False
+    )
+    (run,) = run_plan(plan).runs
+    return run["metrics"] if run["status"] == "ok" else {"error": run["error"]}
+
+
+def measure(name: str, place: Path, linux_class: str, number: int) -> dict[str, Any]:
+    """One run of a program and, of the first ones, what is predicted from it."""
+    is_source = number < SOURCES
+    with tempfile.TemporaryDirectory(prefix="schedlab-validation-") as scratch:
+        folder = Path(scratch) / "run"
+        run = record(PROGRAM_SET[name], place, linux_class, folder, has_causes=is_source)
+        found = {"class": linux_class, "is_source": is_source, "metrics": run["metrics"],
+                 "load": os.getloadavg()[0], "disturbed": run["recording"]["disturbance"]["share"]}  # fmt: skip
+        if is_source:
+            found["predicted"] = {each: predict(folder, each, Path(scratch) / each) for each in CLASSES}
+    return found
+
+
+def run_program(name: str, state: Path) -> list[dict[str, Any]]:
+    """All runs of a program that are not done yet, by turns of the classes; those done are read."""
+    program = PROGRAM_SET[name]
+    missing = [word for word in program.needs if not shutil.which(word)]
+    if missing:
+        raise SchedlabError(f"{', '.join(missing)} not installed")
+    kept = state / re.sub(r"[^A-Za-z0-9]+", "-", name)
+    kept.mkdir(parents=True, exist_ok=True)
+    found: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory(prefix="schedlab-program-") as place:
+        is_set_up = False
+        for number in range(SOURCES + PLAIN):
+            for linux_class in CLASSES:
+                file = kept / f"{linux_class.partition(':')[0]}-{number}.json"
+                if not file.is_file():
+                    if not is_set_up:
+                        subprocess.run(["sh", "-ec", program.setup], cwd=place, check=True)
+                        is_set_up = True
+                    done = measure(name, Path(place), linux_class, number)
+                    file.with_suffix(".part").write_text(json.dumps(done))
+                    file.with_suffix(".part").replace(file)
+                found.append(json.loads(file.read_text()))
+    return found
+
+
+# ---- the table --------------------------------------------------------------------------------
+
+
+def plain(runs: list[dict[str, Any]], linux_class: str) -> list[dict[str, Any]]:
+    """Metrics of the real runs of a class that nothing was predicted from."""
+    return [run["metrics"] for run in runs if run["class"] == linux_class and not run["is_source"]]
+
+
+def errors(pairs: Iterator[tuple[dict, dict]], metric: str) -> list[float]:
+    """Size of the error of each pair of a prediction and a real run."""
+    found = [error_of(metric, predicted.get(metric), real.get(metric)) for predicted, real in pairs]
+    return [abs(error) for error in found if error is not None]
+
+
+def cell(runs: list[dict[str, Any]], metric: str, source: str, target: str) -> dict[str, float] | None:
+    """Median errors of one program, recorded under a class, for another: by the replay, without one, of a repetition."""
+    real = plain(runs, target)
+    predicted = [run["predicted"][target] for run in runs if run["class"] == source and run["is_source"]]
+    found = {
+        "replay": errors(((p, r) for p in predicted for r in real), metric),
+        "unchanged": errors(((p, r) for p in plain(runs, source) for r in real if p is not r), metric),
+        "repeated": errors(permutations(real, 2), metric),
+    }
+    return {name: median(values) for name, values in found.items()} if all(found.values()) else None
+
+
+def ranked(runs: list[dict[str, Any]], metric: str) -> list[bool]:
+    """Of pairs of classes whose real runs differ: whether each recording predicts their order."""
+    found = []
+    for one, other in combinations(CLASSES, 2):
+        values = [
+            [m[metric] for m in plain(runs, each) if m.get(metric) is not None] for each in (one, other)
+        ]
+        if not all(values):
+            continue
+        first, second = map(median, values)
+        if (
+            abs(error_of(metric, first, second)) <= RANKED_MIN
+            or abs(error_of(metric, second, first)) <= RANKED_MIN
+        ):
+            continue
+        for run in runs:
+            said = (
+                [run["predicted"][each].get(metric) for each in (one, other)] if run["is_source"] else [None]
+            )
+            if None not in said:
+                found.append((said[0] < said[1]) == (first < second))
+    return found
+
+
+def show(values: list[float]) -> str:
+    """Median and worst."""
+    return f"{median(values):.0%}, {max(values):.0%}" if values else "-"
+
+
+def cells(
+    done: dict[str, list], metric: str, chosen: Callable[[str, str], bool]
+) -> dict[str, dict[str, float]]:
+    """Errors of all programs and pairs of classes that are chosen."""
+    found = {}
+    for name, runs in done.items():
+        for source in CLASSES:
+            for target in CLASSES:
+                one = cell(runs, metric, source, target) if chosen(source, target) else None
+                if one:
+                    found[f"{name}, {source} for {target}"] = one
+    return found
+
+
+def table(done: dict[str, list], skipped: dict[str, str]) -> str:
+    """The section of the document."""
+    machine, loads = describe_machine(), [run["load"] for runs in done.values() for run in runs]
+    failed = [f"{name}: {said['error']}" for name, runs in done.items() for run in runs
+              for said in run.get("predicted", {}).values() if "error" in said]  # fmt: skip
+    lines = [
+        f"Made on {datetime.now(UTC):%Y-%m-%d} by `.venv/bin/python bench/validation_set.py --write`: Linux "
+        f"{machine['kernel']}, {machine['cpu']}, one of {machine['cpus']} CPUs; others worked on the machine meanwhile, load "
+        f"{min(loads):.1f} to {max(loads):.1f}, median {median(loads):.1f}; {len(done)} programs, {SOURCES} recordings with "
+        f"`--causes` and {PLAIN} plain runs of each class. Size of the error, median and worst of all programs and pairs of classes.",
+        "",
+        "| metric | for | replay | nothing changes | real run repeated | order of classes right |",
+        "|---|---|---|---|---|---|",
+    ]
+    for metric, heading in METRICS.items():
+        for label, chosen in (("another class", str.__ne__), ("the recorded class", str.__eq__)):
+            found = [*cells(done, metric, chosen).values()]
+            parts = [show([one[word] for one in found]) for word in ("replay", "unchanged", "repeated")]
+            order = [right for runs in done.values() for right in ranked(runs, metric)]
+            share = f"{sum(order)} of {len(order)}" if order and label == "another class" else ""
+            lines.append(f"| {heading} | {label} | {' | '.join(parts)} | {share} |")
+    lines += ["", f"| program | {' | '.join(METRICS.values())} |", "|---|" + "---|" * len(METRICS)]
+    for name, runs in done.items():
+        row = []
+        for metric in METRICS:
+            found = [*cells({name: runs}, metric, str.__ne__).values()]
+            row.append(" / ".join(f"{median([one[w] for one in found]):.0%}" for w in ("replay", "unchanged", "repeated"))
+                       if found else "-")  # fmt: skip
+        lines.append(f"| {name} | {' | '.join(row)} |")
+    lines += ["", "By program, for another class, medians: replay / nothing changes / real run repeated.", ""]
+    for metric, heading in METRICS.items():
+        found = cells(done, metric, str.__ne__)
+        if found:
+            worst = max(found, key=lambda name: found[name]["replay"])
+            lines.append(f"- Worst {heading}: {worst}, {found[worst]['replay']:.0%}.")
+    lines += [f"- Left out: {name} ({why})." for name, why in skipped.items()]
+    lines += [f"- No prediction: {text}" for text in dict.fromkeys(failed)]
+    return "\n".join(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Hold predictions for real programs against real runs.")
+    parser.add_argument("--programs", default="", help="with commas between; default: all")
+    parser.add_argument(
+        "--state", type=Path, default=ROOT / ".cache" / "validation", help="where runs are kept"
+    )
+    parser.add_argument("--write", action="store_true", help="replace the table in docs/record.md")
+    options = parser.parse_args()
+    wanted = options.programs.split(",") if options.programs else [*PROGRAM_SET]
+    keep_others_small()
+    done: dict[str, list] = {}
+    skipped: dict[str, str] = {}
+    for name in wanted:
+        try:
+            done[name] = run_program(name, options.state)
+        except (SchedlabError, subprocess.CalledProcessError) as error:
+            skipped[name] = str(error)
+        print(f"{name}: {skipped.get(name, 'done')}", file=sys.stderr, flush=True)
+    if not done:
+        return 1
+    text = table(done, skipped)
+    print(text)
+    if options.write:
+        document = DOCUMENT.read_text(encoding="utf-8")
+        pattern = re.compile(re.escape(MARKS[0]) + ".*" + re.escape(MARKS[1]), re.S)
+        DOCUMENT.write_text(
+            pattern.sub(lambda _: f"{MARKS[0]}\n{text}\n{MARKS[1]}", document), encoding="utf-8"
+        )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
