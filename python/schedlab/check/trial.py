@@ -240,7 +240,6 @@ class Laboratory:
             return self._of_failure(world, answer)
         if answer["is_suspect"] or (answer["is_wasteful"] and "work" in self.properties):
             return None
-        finding = None
         if self._is_long(world, answer["longest_wait_ns"]):
             longer = replace(world, horizon_ns=STALL_HORIZON_NS)
             (answer_long,) = self._worlds(bool(world.interleaving)).run([longer])
@@ -251,7 +250,7 @@ class Laboratory:
                 return trial and replace(
                     trial, record_hash=answer["hash"], longest_wait_ns=answer["longest_wait_ns"]
                 )
-        return Trial(finding, answer["hash"], answer["longest_wait_ns"], world.interleaving)
+        return Trial(None, answer["hash"], answer["longest_wait_ns"], world.interleaving)
 
     def _of_failure(self, world: World, answer: Answer) -> Trial | None:
         """What a failed run shows; None: its source line, or who is at fault, is still to be found."""
