@@ -9,9 +9,12 @@ Read next: report/write.py and grade/pages.py, which give the values.
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from importlib.resources import files
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -73,6 +76,19 @@ def environment() -> Environment:
 def render(template: str, **values: Any) -> str:
     """Write a page."""
     return environment().get_template(template).render(**values)
+
+
+def embedded(scripts: Iterable[str], styles: Iterable[str]) -> dict[str, Any]:
+    """What `page.html` needs of the files of report/page: one script with its digest, and one style."""
+    from . import __version__
+
+    folder = files("schedlab") / "report" / "page"
+    script, style = (
+        "\n".join((folder / name).read_text(encoding="utf-8") for name in names)
+        for names in (scripts, styles)
+    )
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return {"version": __version__, "style": Markup(style), "script": Markup(script), "digest": digest}
 
 
 def figure(

@@ -14,21 +14,19 @@ Read next: page/playground.js; page/simulate.js, which runs the modules.
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import os
 import shlex
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 
 from ..errors import UsageError
-from ..html import render
+from ..html import embedded, render
 from ..metrics.dictionary import DICTIONARY, HEADLINES
 from ..paths import include_folder, resource_root
 from ..policy.build import build_policy
@@ -44,10 +42,10 @@ from .over_time import Slices, pack_slices
 
 PAGE = "index.html"
 SEEDS = 5
-SCRIPTS = ("slices.js", "gantt.js", "viewer.js", "editor.js", "playground.js")
+SCRIPTS = ("numbers.js", "slices.js", "gantt.js", "viewer.js", "editor.js", "playground.js")
 STYLES = ("report.css", "playground.css")
-COMPILER = "compile.js"
-WORKER = ("measure.js", "simulate.js")
+COMPILER = ("numbers.js", "compile.js")
+WORKER = ("numbers.js", "measure.js", "simulate.js")
 #: Of the compiler, which is a row of scripts.
 PART_BYTES = 3 << 20
 #: Compared at first.
@@ -204,22 +202,12 @@ def _empty_chart(side: str) -> dict[str, Any]:
 
 def _document(about: dict[str, Any], packed: str) -> str:
     """The whole page."""
-    from .. import __version__
-
-    folder = files("schedlab") / "report" / "page"
-    read = {
-        name: (folder / name).read_text(encoding="utf-8") for name in (*SCRIPTS, *WORKER, *STYLES, COMPILER)
-    }
-    script = "\n".join(read[name] for name in SCRIPTS)
     charts = [_empty_chart("A"), _empty_chart("B")]
     return render(
         "playground.html",
-        version=__version__,
-        style=Markup("\n".join(read[name] for name in STYLES)),
-        script=Markup(script),
-        digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        worker="\n".join(read[name] for name in WORKER),
-        compile=read[COMPILER],
+        **embedded(SCRIPTS, STYLES),
+        worker=embedded(WORKER, ())["script"],
+        compile=embedded(COMPILER, ())["script"],
         # A page from a file may read other files as scripts alone.
         trusted=Markup(" 'strict-dynamic'") if "compiler" in about else "",
         charts=charts,

@@ -10,19 +10,14 @@ Read next: data.py for the content, pieces.py for the pieces, templates/report.h
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from markupsafe import Markup
-
 from ..errors import UnavailableError, UsageError
-from ..html import figure, render
+from ..html import embedded, figure, render
 from ..metrics.dictionary import DICTIONARY
 from ..plots.installed import why_no_charts
 from ..stats.sentences import findings, label
@@ -42,7 +37,7 @@ from .what_if import what_if_section
 
 #: Said once, below the first of its kind.
 DOTS = "In these charts each dot is one run, the box holds the middle half, the diamond is the mean."
-SCRIPTS = ("slices.js", "gantt.js", "viewer.js")
+SCRIPTS = ("numbers.js", "slices.js", "gantt.js", "viewer.js")
 
 
 @dataclass(frozen=True)
@@ -241,20 +236,13 @@ def _page(
     lacking: str | None,
 ) -> str:
     """The whole page; what `schedlab whatif` was asked stands before the numbers of all runs."""
-    from .. import __version__
-
-    folder = files("schedlab") / "report" / "page"
-    script = "\n".join((folder / name).read_text(encoding="utf-8") for name in SCRIPTS)
     names = list(dict.fromkeys(s.workload for s in sections))
     policies = list(dict.fromkeys(p for s in sections for p in s.policies))
     recordings = [run for s in sections for run in [s.recorded, *s.runs] if run is not None]
     return render(
         "report.html",
-        version=__version__,
+        **embedded(SCRIPTS, ["report.css"]),
         title=f"{_few(names, 'workloads')} under {_few(policies, 'policies')}",
-        style=Markup((folder / "report.css").read_text(encoding="utf-8")),
-        script=Markup(script),
-        digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         n_runs=sum(len(s.runs) for s in sections),
         n_good=sum(len(s.runs) - len(s.failed) for s in sections),
         failures=pieces.failures(sections),

@@ -41,46 +41,32 @@ async function compile(name, source) {
 
 // Sizes of the variables that an object file defines for others; see policy/wasm_file.py.
 function sizesInObject(bytes) {
-  const sizes = {}, text = new TextDecoder();
-  let at = 8;
-  const number = () => {
-    let value = 0, scale = 1, byte;
-    do {
-      byte = bytes[at++];
-      value += (byte & 127) * scale;
-      scale *= 128;
-    } while (byte > 127);
-    return value;
-  };
-  const word = () => {
-    const length = number();
-    return text.decode(bytes.subarray(at, at += length));
-  };
+  const sizes = {}, read = new NumberReader(bytes, 8);
   const symbol = () => {
-    const kind = bytes[at++], flags = number();
+    const kind = bytes[read.at++], flags = read.next();
     if (kind === DATA_SYMBOL) {
-      const name = word();
+      const name = read.text();
       if (!(flags & UNDEFINED)) {
-        number();
-        number();
-        sizes[name] = number();
+        read.next();
+        read.next();
+        sizes[name] = read.next();
       }
     } else {
-      number();
-      if (kind !== SECTION_SYMBOL && (!(flags & UNDEFINED) || flags & NAMED)) word();
+      read.next();
+      if (kind !== SECTION_SYMBOL && (!(flags & UNDEFINED) || flags & NAMED)) read.text();
     }
   };
-  while (at < bytes.length) {
-    const section = bytes[at++], length = number(), end = at + length;
-    if (section === 0 && word() === "linking") {
-      number();
-      while (at < end) {
-        const kind = bytes[at++], size = number(), next = at + size;
-        if (kind === SYMBOL_TABLE) for (let left = number(); left > 0; left--) symbol();
-        at = next;
+  while (read.at < bytes.length) {
+    const section = bytes[read.at++], length = read.next(), end = read.at + length;
+    if (section === 0 && read.text() === "linking") {
+      read.next();
+      while (read.at < end) {
+        const kind = bytes[read.at++], size = read.next(), next = read.at + size;
+        if (kind === SYMBOL_TABLE) for (let left = read.next(); left > 0; left--) symbol();
+        read.at = next;
       }
     }
-    at = end;
+    read.at = end;
   }
   return sizes;
 }

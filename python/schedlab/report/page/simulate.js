@@ -146,20 +146,10 @@ function reasonOf(trap) {
 function sizesOf(module) {
   const sizes = {}, [section] = WebAssembly.Module.customSections(module, "schedlab.sizes");
   if (!section) return sizes;
-  const bytes = new Uint8Array(section);
-  let at = 0;
-  const number = () => {
-    let value = 0, scale = 1, byte;
-    do {
-      byte = bytes[at++];
-      value += (byte & 127) * scale;
-      scale *= 128;
-    } while (byte > 127);
-    return value;
-  };
-  for (let left = number(); left > 0; left--) {
-    const length = number(), name = new TextDecoder().decode(bytes.subarray(at, at += length));
-    sizes[name] = number();
+  const read = new NumberReader(new Uint8Array(section));
+  for (let left = read.next(); left > 0; left--) {
+    const name = read.text();
+    sizes[name] = read.next();
   }
   return sizes;
 }

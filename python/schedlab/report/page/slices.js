@@ -22,29 +22,6 @@ function inflate(text) {
   return inflateBytes(new Blob([bytesOf(text)]));
 }
 
-// Numbers in LEB128. Times pass 2^32, so they are added up and not shifted.
-class NumberReader {
-  constructor(bytes) {
-    this.bytes = bytes;
-    this.at = 0;
-  }
-
-  next() {
-    let value = 0, scale = 1, byte;
-    do {
-      byte = this.bytes[this.at++];
-      value += (byte & 127) * scale;
-      scale *= 128;
-    } while (byte > 127);
-    return value;
-  }
-
-  many(array) {
-    for (let i = 0; i < array.length; i++) array[i] = this.next();
-    return array;
-  }
-}
-
 // Index of the first entry of a rising array that is above t, from an index on.
 // Strides double before the search halves them: what is near is found at once.
 function firstAbove(array, t, low = 0) {
