@@ -79,7 +79,7 @@ static int open_output(const char *path)
 
 static int set_output(const struct command *c)
 {
-	int in = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	int in = open(c->input ? c->input : "/dev/null", O_RDONLY | O_CLOEXEC);
 	int out = open_output(c->output);
 	int errors = open_output(c->errors ? c->errors : c->output);
 

@@ -44,6 +44,7 @@ struct command {
 	bool is_trial;		/* only find out whether it forks */
 	bool is_whole;		/* when it ends, so does its tree */
 	const char *folder;	/* NULL: here */
+	const char *input;	/* file for its stdin; NULL: empty */
 	const char *output;	/* file for its stdout and stderr */
 	const char *errors;	/* file for its stderr; NULL: as `output` */
 	char **argv;		/* NULL-ended */

@@ -113,6 +113,7 @@ static const char *parse_command(struct words *w, struct command *c)
 		    !set_number(word, "trial", &trial) &&
 		    !set_number(word, "whole", &whole) &&
 		    !set_text(word, "folder", &c->folder) &&
+		    !set_text(word, "input", &c->input) &&
 		    !set_text(word, "output", &c->output) &&
 		    !set_text(word, "errors", &c->errors))
 			return "an unknown setting";

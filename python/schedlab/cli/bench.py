@@ -8,7 +8,9 @@ Read next: measure/bench.py.
 from __future__ import annotations
 
 import json
+import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,19 +18,22 @@ import typer
 
 from ..errors import EXIT_CHECK_FAILED, UsageError
 from ..model import CPUS_MAX
+from .bench_options import with_series_options
 
 if TYPE_CHECKING:
-    from ..measure.bench import BenchPlan
+    from ..measure.bench import BenchPlan, BenchResult
+    from ..measure.bench_series import Series
 
 
 def register(app: typer.Typer) -> None:
     """Add the command to the command line."""
-    app.command(context_settings={"allow_interspersed_args": False})(bench)
+    app.command(context_settings={"allow_interspersed_args": False})(with_series_options(bench))
 
 
 def bench(
     command: Annotated[
-        list[str], typer.Argument(metavar="-- COMMAND...", help="What to measure, and its arguments.")
+        list[str],
+        typer.Argument(metavar="-- COMMAND...", help="What to measure, and its arguments; see --shell."),
     ],
     policy: Annotated[
         list[str],
@@ -40,7 +45,9 @@ def bench(
         ),
     ],
     runs: Annotated[int, typer.Option(min=1, max=100_000, help="Samples of each policy.")] = 10,
-    warmups: Annotated[int, typer.Option(min=0, max=1000, help="Rounds before those, thrown away.")] = 1,
+    warmups: Annotated[
+        int, typer.Option("--warmup", "--warmups", min=0, max=1000, help="Rounds before those, thrown away.")
+    ] = 1,
     background: Annotated[
         list[str],
         typer.Option(
@@ -69,23 +76,63 @@ def bench(
     ] = None,
     style: Annotated[str, typer.Option(help="table, or lkml for plain text to mail.")] = "table",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    *,
+    series: dict[str, Any],
 ) -> None:
-    """Measure a command under Linux's own scheduling policies."""
-    from ..measure.bench import measure
-
+    """Measure commands under Linux's own scheduling policies."""
     if style not in ("table", "lkml"):
         raise UsageError(f"--style {style}: there is no such style; there are table and lkml")
     plan = _plan(command, policy, runs, warmups, background, cpus, timeout, seed, recorded)
-    progress = None if as_json or not sys.stderr.isatty() else _show_progress
-    result = measure(plan, folder=out, on_sample=progress)
+    measured = _measure_all(plan, series, out, style, as_json=as_json)
     if as_json:
-        print(json.dumps(result.as_json(), allow_nan=False))
-    else:
-        from ..show.bench import show_bench
-
-        show_bench(result, is_plain=style == "lkml")
-    if result.failures:
+        found = [result.as_json() for _, result in measured]
+        print(json.dumps(found[0] if len(found) == 1 else {"commands": found}, allow_nan=False))
+    if any(result.failures for _, result in measured) and not series["ignore_failure"]:
         raise typer.Exit(EXIT_CHECK_FAILED)
+
+
+def _measure_all(
+    plan: BenchPlan, options: dict[str, Any], out: Path | None, style: str, *, as_json: bool
+) -> list[tuple[Series, BenchResult]]:
+    """Measure each command with each value of its parameters, one after another, and show it."""
+    from ..measure.bench import measure
+    from ..measure.bench_series import export, make_series, run_shell, scan
+    from ..show.bench import show_bench, show_commands
+
+    parameters: list[tuple[str, list[str]]] = []
+    if options["parameter_list"]:
+        name, values = options["parameter_list"]
+        parameters.append((name, values.split(",")))
+    if options["parameter_scan"]:
+        name, low, high = options["parameter_scan"]
+        parameters.append(scan(name, low, high, options["parameter_step"]))
+    commands = make_series(plan.argv, options["shell"], parameters)
+    file = options["input"]
+    if file is not None and not os.access(file, os.R_OK):
+        raise UsageError(f"--input {file}: cannot be read")
+    progress = None if as_json or options["show_output"] or not sys.stderr.isatty() else _show_progress
+    measured: list[tuple[Series, BenchResult]] = []
+    for number, each in enumerate(commands, 1):
+        mine = replace(
+            plan,
+            argv=each.argv,
+            prepare=each.fill(options["prepare"]),
+            input=file and file.resolve(),
+            is_shown=options["show_output"],
+        )
+        folder = out / str(number) if out and len(commands) > 1 else out
+        run_shell("--setup", each.fill(options["setup"]))
+        try:
+            result = measure(mine, folder=folder, on_sample=progress)
+        finally:
+            run_shell("--cleanup", each.fill(options["cleanup"]))
+        measured.append((each, result))
+        if not as_json:
+            show_bench(result, is_plain=style == "lkml")
+    export(measured, {form: options[f"export_{form}"] for form in ("json", "csv", "markdown")})
+    if len(measured) > 1 and not as_json:
+        show_commands(measured)
+    return measured
 
 
 def _plan(

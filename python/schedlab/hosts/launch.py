@@ -43,6 +43,8 @@ class Command:
         File that gets what it prints, both streams; None: it is dropped.
     errors : pathlib.Path or None
         File that gets its stderr; None: where its stdout goes.
+    input : pathlib.Path or None
+        File that its stdin reads; None: an empty one.
     is_whole : bool
         Whether its tree is ended when it ends itself; else the tree is waited for.
     """
@@ -52,6 +54,7 @@ class Command:
     cpus: tuple[int, ...] = ()
     output: Path | None = None
     errors: Path | None = None
+    input: Path | None = None
     is_whole: bool = False
 
 
@@ -135,10 +138,8 @@ def _words(commands: Sequence[Command], timeout_ns: int, is_trial: bool) -> list
         settings["whole"] = int(command.is_whole)
         words += ["command", *(f"{key}={value}" for key, value in settings.items())]
         words += [f"cpu={cpu}" for cpu in command.cpus]
-        if command.output is not None:
-            words.append(f"output={command.output}")
-        if command.errors is not None:
-            words.append(f"errors={command.errors}")
+        files = {"input": command.input, "output": command.output, "errors": command.errors}
+        words += [f"{key}={file}" for key, file in files.items() if file is not None]
         words += [f"argc={len(command.argv)}", *command.argv]
     return words
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -41,6 +42,7 @@ from ..stats.decide import EXPLORATORY, HEADLINE, decide, entry
 from ..stats.inference import CONFIDENCE, compare_paired, mean_interval
 from ..stats.warnings import examine
 from .bench_record import BenchRecorder
+from .bench_series import run_shell
 from .bench_stderr import last_lines, stderr_file, stderr_files
 from .own_figures import describe_figure, read_figures, tool_of, tool_of_figure
 
@@ -82,6 +84,12 @@ class BenchPlan:
         Longest time that one run may take, in nanoseconds.
     seed : int
         Of the order within rounds.
+    prepare : str
+        What a shell does before each run, which is not measured; empty: nothing.
+    input : pathlib.Path or None
+        What the command's stdin reads; None: nothing.
+    is_shown : bool
+        Whether what the command prints is shown.
     n_recorded : int
         Runs of each class after the samples in which the scheduler is recorded.
     """
@@ -95,6 +103,9 @@ class BenchPlan:
     timeout_ns: int = 60_000_000_000
     seed: int = 1
     n_recorded: int = 0
+    prepare: str = ""
+    input: Path | None = None
+    is_shown: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """The plan as it is written beside its samples."""
@@ -103,6 +114,8 @@ class BenchPlan:
             "rounds": self.n_rounds, "warmups": self.n_warmups,
             "background": [list(argv) for argv in self.background], "cpus": list(self.cpus),
             "timeout_ns": self.timeout_ns, "seed": self.seed, "recorded": self.n_recorded,
+            **({"prepare": self.prepare} if self.prepare else {}),
+            **({"input": str(self.input)} if self.input else {}),
         }  # fmt: skip
 
 
@@ -204,6 +217,7 @@ def measure(
                 result.samples.append(done[index, each.name])
                 continue
             run = f"round-{index}" if index >= 0 else f"warm-up-{index + plan.n_warmups}"
+            run_shell("--prepare", plan.prepare)
             with under(each), stderr_file(errors, run, each.name) as file:
                 busy, steal = busy_by_cpu(), steal_by_cpu()
                 report, own = _run_once(plan, each, launcher, file)
@@ -240,7 +254,11 @@ def _has_failed(report: dict[str, Any]) -> bool:
 
 def _commands(plan: BenchPlan, each: LinuxClass, errors: Path, output: Path | None = None) -> list[Command]:
     """The measured command, and those in the background."""
-    return [Command(plan.argv, each, plan.cpus, output, errors)] + [
+    if plan.is_shown and output is None:
+        output, shown = Path("/dev/stderr"), None  # past our own answer
+    else:
+        shown = errors
+    return [Command(plan.argv, each, plan.cpus, output, shown, plan.input)] + [
         Command(argv, each, plan.cpus) for argv in plan.background
     ]
 
@@ -258,6 +276,8 @@ def _run_once(
         answer = launcher.run(_commands(plan, each, errors, output), timeout_ns=plan.timeout_ns)
         # Some tell their figures on stdout, some on stderr.
         text = "".join(file.read_text(encoding="utf-8", errors="replace") for file in (output, errors))
+        if plan.is_shown:
+            sys.stderr.write(text)
     finally:
         os.close(said)
     return _first(answer), read_figures(plan.argv, text, since=since)
@@ -303,6 +323,7 @@ def _record(result: BenchResult, launcher: Launcher, errors: Path) -> None:
             for each in plan.classes:
                 runs = result.recorded[each.name] = []
                 for i in range(plan.n_recorded):
+                    run_shell("--prepare", plan.prepare)
                     with under(each), stderr_file(errors, f"recorded-{i}", each.name) as file:
                         runs.append(recorder.run(_commands(plan, each, file), timeout_ns=plan.timeout_ns))
     except UnavailableError as error:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import shlex
 import textwrap
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
 from ..measure.bench import FIGURES, BenchResult
+from ..measure.bench_series import rows
 from ..measure.own_figures import describe_figure, tool_of_figure
 from ..metrics.disturbance import DISTURBED_MAX, describe_counted, describe_disturbance
 from ..stats.decide import EXPLORATORY
@@ -23,6 +25,7 @@ from .tables import _console, say, show_table
 
 if TYPE_CHECKING:
     from ..measure.bench import BenchPlan
+    from ..measure.bench_series import Series
 
 #: The reports' six columns first; heading of each figure.
 HEADINGS = {
@@ -73,6 +76,19 @@ def show_bench(result: BenchResult, *, is_plain: bool) -> None:
         )
         for line in warning.get("stderr", ()):
             say(console, f"    | {escape(line)}")
+
+
+def show_commands(measured: Sequence[tuple[Series, BenchResult]]) -> None:
+    """Print a table of several commands, the fastest first; no test stands behind it, since they ran one after another."""
+    found = sorted(rows(measured), key=lambda row: row["mean"])
+    fastest = found[0]["mean"]
+    columns = [
+        ("command", [escape(row["command"]) for row in found]),
+        ("policy", [escape(row["policy"]) for row in found]),
+        ("wall", [show_time(1e9 * row["mean"]) for row in found]),
+        ("relative", [f"{row['mean'] / fastest:.2f}" for row in found]),
+    ]
+    show_table(_console(), "commands, the fastest first; they ran one after another", columns)
 
 
 def _shown_figures(result: BenchResult) -> list[str]:

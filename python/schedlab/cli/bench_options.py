@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: MIT
+"""Options of `bench` that users of hyperfine expect.
+
+Read next: bench.py; measure/bench_series.py, which does what they ask for.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+#: Name, type, default and `typer.Option`.
+_OPTIONS: tuple[tuple[str, Any, Any, Any], ...] = (
+    ("prepare", str, "", typer.Option(help="What a shell does before each run; not measured.")),
+    ("setup", str, "", typer.Option(help="What a shell does before the first run of each command.")),
+    ("cleanup", str, "", typer.Option(help="What a shell does after the last run of each command.")),
+    ("shell", str, "", typer.Option(metavar="none|bash", help="Each word after -- is a command: for this shell, or none.")),
+    ("parameter_list", tuple[str, str] | None, None, typer.Option("--parameter-list", "-L", metavar="NAME A,B",
+     help="Measure the command with each of these in place of {NAME}.")),
+    ("parameter_scan", tuple[str, str, str] | None, None, typer.Option("--parameter-scan", "-P", metavar="NAME MIN MAX",
+     help="The same with numbers.")),
+    ("parameter_step", str, "", typer.Option("--parameter-step-size", "-D", metavar="STEP", help="Of a scan; default: 1.")),
+    ("input", Path | None, None, typer.Option(metavar="FILE", help="What the command's stdin reads; default: nothing.")),
+    ("show_output", bool, False, typer.Option("--show-output", help="Show what the command prints, on stderr.")),
+    ("ignore_failure", bool, False, typer.Option("--ignore-failure", "-i", help="Exit code 0, also where runs failed.")),
+    ("export_json", Path | None, None, typer.Option(metavar="FILE", help="Write hyperfine's JSON, with the policy.")),
+    ("export_csv", Path | None, None, typer.Option(metavar="FILE", help="The same as CSV.")),
+    ("export_markdown", Path | None, None, typer.Option(metavar="FILE", help="The same as a table of Markdown.")),
+)  # fmt: skip
+
+
+def with_series_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command these options; it gets their values as one dict, `series`."""
+    given = inspect.signature(command, eval_str=True)
+    mine = [each for each in given.parameters.values() if each.name != "series"]
+    added = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option]
+        )
+        for name, kind, default, option in _OPTIONS
+    ]
+    parameters = [*(each.replace(kind=each.KEYWORD_ONLY) for each in mine), *added]
+
+    @functools.wraps(command)
+    def called(**values: Any) -> None:
+        series = {name: values.pop(name) for name, *_ in _OPTIONS}
+        command(**values, series=series)
+
+    called.__signature__ = given.replace(parameters=parameters)  # type: ignore[attr-defined]
+    called.__annotations__ = {each.name: each.annotation for each in parameters}
+    return called
