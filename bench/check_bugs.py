@@ -10,7 +10,9 @@ times are not. One process searches.
 from __future__ import annotations
 
 import argparse
+import math
 import re
+import statistics
 import sys
 import time
 from datetime import UTC, datetime
@@ -36,8 +38,11 @@ HEAD = (
 )
 
 
-def row_of(path: Path) -> str:
-    """A line of the table: the batch in which a policy fails as it says it does."""
+def row_of(path: Path) -> tuple[str, float, float]:
+    """A line of the table, and seconds of search (infinite: not found) and shrinking.
+
+    The line tells of the batch in which a policy fails as it says it does.
+    """
     wanted = re.search(r"@breaks (\w+)", path.read_text())[1]
     built = build_policy(load_policy(str(path)))
     task = Task(built, frozenset(PROPERTIES) - {"worse"}, seed=SEED, races="@interleaved" in path.read_text())
@@ -53,11 +58,20 @@ def row_of(path: Path) -> str:
         f"| {len(failed)} of {(number + 1) * BATCH_WORLDS} | {searched:.1f} "
     )
     if not failed:
-        return row + "| | | | |\n"
+        return row + "| | | | |\n", math.inf, math.inf
     world, finding = failed[0]
     with task.laboratory() as laboratory:
         small = shrink(laboratory, world, finding, slice_ns=slice_of(built.policy, built.values))
-    return row + f"| {world.size} | {small.world.size} | {small.n_trials} | {small.seconds:.1f} |\n"
+    row += f"| {world.size} | {small.world.size} | {small.n_trials} | {small.seconds:.1f} |\n"
+    return row, searched, small.seconds
+
+
+def write_into_docs(begin: str, how: str, table: str) -> None:
+    """Replace what is between a mark and the next end."""
+    before, rest = DOCS.read_text(encoding="utf-8").split(begin)
+    after = rest.partition(END)[2]
+    text = f"{before}{begin}\nOn {datetime.now(UTC):%Y-%m-%d}, {how}:\n\n{table}\n{END}{after}"
+    DOCS.write_text(text, encoding="utf-8")
 
 
 def main() -> None:
@@ -65,18 +79,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--docs", action="store_true", help="write it into docs/check.md")
     given = parser.parse_args()
-    table = HEAD
+    table, times = HEAD, []
     print(HEAD, end="")
     for path in sorted((ROOT / "tests" / "check" / "bugs").glob("*.bpf.c")):
-        row = row_of(path)
+        row, searched, shrinking = row_of(path)
+        if not path.name.startswith("none."):
+            times.append((searched, shrinking))
         table += row
         print(row, end="", flush=True)
+    found = [sum(searched <= limit for searched, _ in times) for limit in (60, 600)]
+    median = statistics.median(shrinking for _, shrinking in times)
+    table += (
+        f"\nOf {len(times)} bugs, {found[0]} are found within 60 s and {found[1]} within 10 minutes; "
+        f"shrinking takes {median:.1f} s (median).\n"
+    )
+    print(table.splitlines()[-1])
     if given.docs:
-        text = DOCS.read_text(encoding="utf-8")
-        before, rest = text.split(BEGIN)
-        after = rest.partition(END)[2]
-        text = f"{before}{BEGIN}\nOn {datetime.now(UTC):%Y-%m-%d}, seed {SEED}, one process:\n\n{table}\n{END}{after}"
-        DOCS.write_text(text, encoding="utf-8")
+        write_into_docs(BEGIN, f"seed {SEED}, one process", table)
 
 
 if __name__ == "__main__":
