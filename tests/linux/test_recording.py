@@ -294,7 +294,11 @@ def test_what_still_ran_at_the_end_gets_no_more_than_it_had(busy_process, simula
         assert 0 <= part["recorded_ns"] - recorded["metrics"]["busy_ns"] <= len(recorded["tasks"])
         assert part["replayed_ns"] <= part["recorded_ns"]
         if what == "pid":
-            assert part["replayed_ns"] == part["recorded_ns"] and part["tasks_started"] == part["tasks"]
+            # All that it had; whether the nanosecond fits by which it stays runnable is up to where the recording ended.
+            assert (
+                part["replayed_ns"] >= recorded["metrics"]["busy_ns"]
+                and part["tasks_started"] == part["tasks"]
+            )
 
 
 def test_a_timeout_ends_the_tree_and_is_told(tmp_path):
