@@ -53,17 +53,35 @@ sl_inline void sl_unlock(sl_lock_t *lock)
 	__atomic_store_n(&lock->locked, 0, __ATOMIC_RELEASE);
 }
 
-/*
- * The number of the hart. It stands right behind the task of the running process
- * (struct proc), which tp points to; proc.c asserts it.
- */
-sl_inline s32 sl_host_cpu(void)
-{
-	s32 hart;
+/* The beginning of struct cpu (proc.h): what the core's functions need in line. */
+struct hart {
+	u32 idx;		/* number of the hart: the core's of the CPU, and SBI's id */
+	struct sl_cpu *core;	/* the core's side of it */
 
-	asm volatile("lw %0, %1(tp)" : "=r"(hart) : "i"(sizeof(struct sl_task)));
+	/* The laboratory's: */
+	u64 clock_held_ns;	/* where its clock stands; 0: it runs. See clock.h */
+	struct sl_record *record_at;	/* where the next record goes; see record.h */
+	struct sl_record *record_end;	/* == record_at: no room */
+};
+
+/*
+ * The hart that runs this. Its address stands right behind the task of the running
+ * process (struct proc), which tp points to; proc.c asserts it.
+ */
+sl_inline struct hart *this_hart(void)
+{
+	struct hart *hart;
+
+	asm volatile("ld %0, %1(tp)" : "=r"(hart) : "i"(sizeof(struct sl_task)));
 	return hart;
 }
+
+sl_inline s32 sl_host_cpu(void)
+{
+	return (s32)this_hart()->idx;
+}
+
+#define sl_host_core_cpu() (this_hart()->core)
 
 /* Nanoseconds in one step of the board's clock, from the FDT. */
 extern u64 clock_step_ns;

@@ -48,7 +48,6 @@ static void cpus_init(void)
 		cpus[i].idx = i;
 		cpus[i].proc = idle;
 		idle->cpu = &cpus[i];
-		idle->hart = (s32)i;
 	}
 }
 

@@ -46,7 +46,7 @@ void irq_register(u32 irq, void (*fn)(void *arg), void *arg)
 	*reg(PLIC_ENABLE(hart) + irq / 32 * 4) |= 1U << irq % 32;
 }
 
-void plic_interrupt(void)
+__noinline void plic_interrupt(void)
 {
 	u32 irq;
 

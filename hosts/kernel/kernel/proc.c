@@ -32,8 +32,8 @@
 #define NR_BUCKETS 1024
 #define PID_MAX 0x7fffffff
 
-_Static_assert(offsetof(struct proc, hart) == sizeof(struct sl_task),
-	       "sl_host_cpu() finds it there");
+_Static_assert(offsetof(struct proc, cpu) == sizeof(struct sl_task),
+	       "this_hart() finds it there");
 
 struct spinlock family_lock;
 u32 procs_max;

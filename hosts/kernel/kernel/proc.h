@@ -30,10 +30,9 @@ struct file;
 struct inode;
 struct cpu;
 
-/* What swtch() saves; the rest is on the stack. */
+/* What swtch saves; the rest is on the stack. */
 struct context {
-	u64 ra, sp;
-	u64 s[12];
+	u64 ra, sp, s0;
 };
 
 struct fp_state {
@@ -51,10 +50,9 @@ struct proc {
 	struct sl_task task;	/* first, so that either pointer is the other */
 
 	/* The hart that runs it touches, interrupts off: */
-	s32 hart;		/* number of cpu; here for sl_host_cpu() */
+	struct cpu *cpu;	/* where it runs; stale while it does not. Here for this_hart() */
 	u32 nr_off;		/* push_off() without pop_off() */
 	bool intr_was_on;	/* before the first of them */
-	struct cpu *cpu;	/* where it runs; stale while it does not */
 	struct context context;	/* while it does not run */
 
 	/* It touches itself; fork() and exec() while it cannot run: */
@@ -94,12 +92,11 @@ struct proc {
 	struct link by_age;	/* in the list of all processes */
 };
 
-/* A hart. Its number is the core's number of the CPU, and SBI's hart id. */
+/* A hart. */
 struct cpu {
-	u32 idx;
+	struct hart;		/* its members are this structure's */
 	bool resched;		/* sl_schedule() is wanted here; atomic */
 	bool in_interrupt;	/* and so a wake-up has no waker */
-	struct sl_cpu *core;	/* the core's side of it */
 	struct proc *proc;	/* that runs here, the idle loop's included */
 	struct proc idle;	/* the idle loop: not known to the core */
 	struct timers timers;

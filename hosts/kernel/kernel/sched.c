@@ -20,12 +20,31 @@
 #include "trap.h"
 #include "vm.h"
 
+/* The idle loop is no process, and has no pid. */
 static bool is_idle(const struct proc *p)
 {
-	return p == &p->cpu->idle;
+	return !pid_of(p);
 }
 
 static void finish_switch(struct proc *prev);
+
+/*
+ * Leave @prev, go on in @next. Return: the process left, in the new one. All registers that
+ * a called function would keep count as changed, so the compiler has saved those in use.
+ */
+static inline struct proc *swtch(struct proc *prev, struct proc *next)
+{
+	register struct proc *a0 asm("a0") = prev;
+	register struct proc *a1 asm("a1") = next;
+	register struct context *a2 asm("a2") = &prev->context;
+	register struct context *a3 asm("a3") = &next->context;
+
+	asm volatile("call swtch" : "+r"(a0), "+r"(a1), "+r"(a2), "+r"(a3) : :
+		     "memory", "ra", "a4", "a5", "a6", "a7", "t0", "t1", "t2", "t3", "t4",
+		     "t5", "t6", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10",
+		     "s11");
+	return a0;
+}
 
 static void switch_to(struct proc *prev, struct proc *next)
 {
@@ -38,9 +57,8 @@ static void switch_to(struct proc *prev, struct proc *next)
 		prev->frame->status ^= SSTATUS_FS_DIRTY ^ SSTATUS_FS_CLEAN;
 	}
 	next->cpu = c;
-	next->hart = (s32)c->idx;
 	c->proc = next;
-	finish_switch(swtch(prev, next, &prev->context, &next->context));
+	[[clang::always_inline]] finish_switch(swtch(prev, next));
 }
 
 void schedule(enum sl_why why)
@@ -54,7 +72,7 @@ void schedule(enum sl_why why)
 	SL_ASSERT(p->nr_off == 1);
 	/* Before the core looks: a later kick wants another look. */
 	__atomic_exchange_n(&c->resched, false, __ATOMIC_SEQ_CST);
-	chosen = sl_schedule(c->core, why, sl_host_now_ns());
+	[[clang::always_inline]] chosen = sl_schedule(c->core, why, sl_host_now_ns());
 	next = chosen ? proc_of(chosen) : &c->idle;
 	if (next != p) {
 		overhead_enter(OVERHEAD_SWITCH);
@@ -84,7 +102,7 @@ static void finish_switch(struct proc *prev)
 	/* The policy hears of an end at once, not when the parent waits for it. */
 	if (!is_idle(prev) && prev->state == PROC_ENDED)
 		sl_task_detach(&prev->task);
-	sl_switched(c->core, is_idle(prev) ? NULL : &prev->task, sl_host_now_ns());
+	[[clang::always_inline]] sl_switched(c->core, is_idle(prev) ? NULL : &prev->task, sl_host_now_ns());
 }
 
 struct frame *sched_begin(struct proc *prev)
@@ -148,7 +166,7 @@ static s32 waker(void)
 {
 	struct cpu *c = mycpu();
 
-	return c->in_interrupt || c->proc == &c->idle ? 0 : pid_of(c->proc);
+	return c->in_interrupt ? 0 : pid_of(c->proc);
 }
 
 void sched_wake(struct proc *p, u64 flags)

@@ -46,15 +46,19 @@ void sched_start(struct proc *p);
 void schedule(enum sl_why why);
 _Noreturn void sched_exit(void);
 
+/* The same in a trap, where interrupts are off and @p, the current process, holds nothing. */
+static inline void preempt(struct proc *p)
+{
+	p->nr_off = 1;
+	schedule(SL_WHY_RESCHED);
+	p->nr_off = 0;
+}
+
 /* The idle loop of this hart; boot ends here. */
 _Noreturn void idle_loop(void);
 
 /* The first C code of a new process, from proc_begin. Return: its user frame. */
 struct frame *sched_begin(struct proc *prev);
-
-/* swtch.S: leave @prev, go on in @next. Return: the process left, in the new one. */
-struct proc *swtch(struct proc *prev, struct proc *next, struct context *from,
-		   struct context *to);
 
 /* Go on in @fn, at the beginning of another stack. */
 _Noreturn void call_on_stack(void *sp, void (*fn)(void));

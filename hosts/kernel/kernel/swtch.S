@@ -7,25 +7,20 @@
 #include "riscv.h"
 
 /*
- * struct proc *swtch(prev, next, struct context *from, struct context *to)
- *
- * Only what a called function must keep is saved: the compiler saved the rest
- * around the call. a0 stays, so that the new process learns which one was left.
+ * Called by switch_to() in sched.c: a0 = the process to leave, a1 = the next one, a2 and
+ * a3 = their contexts. Only what the compiler cannot save is saved; it saves the rest around
+ * the call. a0 stays, so that the new process learns which one was left.
  */
 	.text
 	.globl swtch
 swtch:
 	sd	ra, 0(a2)
 	sd	sp, 8(a2)
-	.irp	n, 0,1,2,3,4,5,6,7,8,9,10,11
-	sd	s\n, 16 + 8*\n(a2)
-	.endr
+	sd	s0, 16(a2)
 	mv	tp, a1
 	ld	ra, 0(a3)
 	ld	sp, 8(a3)
-	.irp	n, 0,1,2,3,4,5,6,7,8,9,10,11
-	ld	s\n, 16 + 8*\n(a3)
-	.endr
+	ld	s0, 16(a3)
 	ret
 
 /* void call_on_stack(void *sp, void (*fn)(void)): for good. */

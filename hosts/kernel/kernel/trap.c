@@ -55,7 +55,7 @@ void trap_init_hart(void)
 	csr_clear(sstatus, SSTATUS_FS | SSTATUS_SUM | SSTATUS_SIE);
 }
 
-static void handle_interrupt(u64 cause)
+static __noinline void handle_interrupt(u64 cause)
 {
 	struct cpu *c = mycpu();
 
@@ -91,7 +91,7 @@ static bool turn_fp_on(struct proc *p)
 	return true;
 }
 
-static void user_fault(struct proc *p, u64 cause)
+static __noinline void user_fault(struct proc *p, u64 cause)
 {
 	u64 value = csr_read(stval);
 	const char *what = exception_name(cause);
@@ -120,9 +120,7 @@ struct frame *trap_leave(void)
 		}
 		if (!__atomic_load_n(&p->cpu->resched, __ATOMIC_RELAXED))
 			break;
-		push_off();
-		schedule(SL_WHY_RESCHED);
-		p->nr_off = 0;
+		preempt(p);
 	}
 	lab_clock_go_on();
 	overhead_leave(OVERHEAD_USER);
@@ -148,7 +146,7 @@ void user_trap(struct frame *f)
 	} else {
 		user_fault(p, cause);
 	}
-	trap_leave();
+	[[clang::always_inline]] trap_leave();
 }
 
 void kernel_trap(struct frame *f)
@@ -169,12 +167,8 @@ void kernel_trap(struct frame *f)
 	was = overhead_enter(OVERHEAD_TRAP);
 	handle_interrupt(cause);
 	/* Interrupts were on, so this process holds nothing: it may be switched. */
-	if (p->nr_off == 0 &&
-	    __atomic_load_n(&p->cpu->resched, __ATOMIC_RELAXED)) {
-		push_off();
-		schedule(SL_WHY_RESCHED);
-		p->nr_off = 0;
-	}
+	if (p->nr_off == 0 && __atomic_load_n(&p->cpu->resched, __ATOMIC_RELAXED))
+		preempt(p);
 	/*
 	 * The idle loop looks for work first, in the same moment; and it gets to
 	 * do so, however many timers are due by then.

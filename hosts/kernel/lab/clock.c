@@ -11,16 +11,14 @@
 
 #define LATE_NS_MAX 100000	/* an interrupt that waited longer is no moment */
 
-u64 clock_held_ns[NCPU];
-
 void clock_hold(u64 at_ns)
 {
-	clock_held_ns[mycpu()->idx] = at_ns;
+	mycpu()->clock_held_ns = at_ns;
 }
 
 void clock_go_on_late(void)
 {
-	u64 *held_ns = &clock_held_ns[mycpu()->idx];
+	u64 *held_ns = &mycpu()->clock_held_ns;
 
 	if (*held_ns <= clock_running_ns())
 		*held_ns = 0;
@@ -29,11 +27,14 @@ void clock_go_on_late(void)
 /* The last record may be later than @due_ns: then from there. */
 void lab_clock_hold(u64 due_ns)
 {
-	u64 last_ns = record_last_ns(mycpu()->idx);
+	struct cpu *c = mycpu();
+	u64 now, last_ns;
 
-	if (nr_cpus > 1 || clock_held_ns[mycpu()->idx])
+	if (nr_cpus > 1 || c->clock_held_ns)
 		return;
+	now = clock_running_ns();
+	last_ns = record_last_ns(c->idx);
 	due_ns = due_ns > last_ns ? due_ns : last_ns;
-	if (due_ns <= now_ns() && now_ns() - due_ns <= LATE_NS_MAX)
+	if (due_ns <= now && now - due_ns <= LATE_NS_MAX)
 		clock_hold(due_ns);
 }

@@ -16,11 +16,6 @@
 
 #include <scx/types.h>
 
-#include "param.h"
-
-/* Where the hart's clock stands; 0: it runs. */
-extern u64 clock_held_ns[NCPU];
-
 /* This hart's clock stands at @at_ns until clock_go_on_late() finds it reached. */
 void clock_hold(u64 at_ns);
 void clock_go_on_late(void);

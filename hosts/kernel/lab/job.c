@@ -60,6 +60,7 @@ void lab_init(void)
 {
 	channel_init();
 	record_init(nr_cpus);
+	overhead_init();
 	late_ack_init();
 	initlock(&lock, "job");
 	devsw[JOB].read = job_read;

@@ -57,7 +57,7 @@ void lab_init(void);
  */
 sl_inline u64 lab_clock_ns(void)
 {
-	u64 held_ns = clock_held_ns[sl_host_cpu()];
+	u64 held_ns = this_hart()->clock_held_ns;
 
 	return __builtin_expect(held_ns != 0, 0) ? held_ns : clock_running_ns();
 }
@@ -66,7 +66,7 @@ void lab_clock_hold(u64 due_ns);
 
 static inline void lab_clock_go_on(void)
 {
-	if (__builtin_expect(clock_held_ns[sl_host_cpu()] != 0, 0))
+	if (__builtin_expect(this_hart()->clock_held_ns != 0, 0))
 		clock_go_on_late();
 }
 
@@ -80,10 +80,15 @@ static inline void lab_acknowledge(struct cpu *cpu)
 		late_ack_yield(cpu);
 }
 
-/* Something happened. Context: interrupts off, in the core. */
+/* Something happened. Context: interrupts off, in the core; its locks may be held. */
 sl_inline void lab_record(u8 kind, s32 task, s32 cpu, u8 flags, u64 arg)
 {
-	record_put((u32)sl_host_cpu(), lab_clock_ns(), kind, task, cpu, flags, arg);
+	struct hart *hart = this_hart();
+
+	if (__builtin_expect(hart->record_at != hart->record_end, 1))
+		record_put(hart, lab_clock_ns(), kind, task, cpu, flags, arg);
+	else
+		record_make_room_and_put(hart, lab_clock_ns(), kind, task, cpu, flags, arg);
 }
 
 /*

@@ -76,8 +76,6 @@ void late_ack_yield(struct cpu *c)
 	is_in_service = true;
 	csr_clear(sie, SIE_STIE);
 	c->in_interrupt = false;
-	push_off();
-	schedule(SL_WHY_RESCHED);
-	p->nr_off = 0;
+	preempt(p);
 	acknowledge();
 }

@@ -13,13 +13,48 @@
 
 #include <schedlab/host.h>
 
+#include "bootargs.h"
 #include "proc.h"
 
-struct overhead_hart overhead_harts[NCPU];
+bool overhead_is_counted;
+
+struct account {
+	u64 since;			/* instret when the present one began */
+	u32 now;			/* enum overhead */
+	u64 instructions[NR_OVERHEADS];
+	u64 entries[NR_OVERHEADS];	/* how often each began */
+} __attribute__((aligned(64)));
+
+static struct account accounts[NCPU];
 
 static struct overhead_total *totals;	/* [sl_nr_linked_policies + 1] */
 static struct overhead_total charged;	/* to all policies so far */
 static struct spinlock lock;
+
+void overhead_init(void)
+{
+	overhead_is_counted = bootarg_u64("overhead", 0);
+}
+
+u32 overhead_count_enter(enum overhead what)
+{
+	struct account *a = &accounts[sl_host_cpu()];
+	u32 was = a->now;
+
+	overhead_count_leave(what);
+	a->entries[what]++;
+	return was;
+}
+
+void overhead_count_leave(u32 was)
+{
+	struct account *a = &accounts[sl_host_cpu()];
+	u64 n = overhead_instret();
+
+	a->instructions[a->now] += n - a->since;
+	a->since = n;
+	a->now = was;
+}
 
 const char *overhead_name(u32 what)
 {
@@ -42,9 +77,11 @@ void overhead_charge(u32 policy_idx)
 {
 	struct overhead_total sum = { 0 };
 
+	if (!overhead_is_counted)
+		return;
 	push_off();
 	/* This hart's counters are up to date; the others' lag by one switch. */
-	overhead_leave(overhead_harts[mycpu()->idx].now);
+	overhead_leave(accounts[mycpu()->idx].now);
 	pop_off();
 	acquire(&lock);
 	if (!totals)
@@ -52,8 +89,8 @@ void overhead_charge(u32 policy_idx)
 	for (u32 cpu = 0; cpu < nr_cpus; cpu++) {
 		for (u32 i = 0; i < NR_OVERHEADS; i++) {
 			sum.instructions[i] +=
-				READ_ONCE(overhead_harts[cpu].instructions[i]);
-			sum.entries[i] += READ_ONCE(overhead_harts[cpu].entries[i]);
+				READ_ONCE(accounts[cpu].instructions[i]);
+			sum.entries[i] += READ_ONCE(accounts[cpu].entries[i]);
 		}
 	}
 	for (u32 i = 0; totals && i < NR_OVERHEADS; i++) {

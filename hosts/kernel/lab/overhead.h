@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * overhead.h - counts instructions by what they were spent on.
+ * overhead.h - counts instructions by what they were spent on, where the boot argument
+ * `overhead` asks for it: it is a tenth of a switch.
  *
  * A hart is always doing exactly one of the things below. The code that begins one says
  * so, and later goes back to what was before; the instructions in between are charged to
@@ -25,8 +26,6 @@
 
 #include <schedlab/host.h>
 
-#include "param.h"
-
 enum overhead {
 	OVERHEAD_USER,		/* a program's own instructions */
 	OVERHEAD_KERNEL,	/* system calls: work that a program asked for */
@@ -37,14 +36,7 @@ enum overhead {
 	NR_OVERHEADS,
 };
 
-struct overhead_hart {
-	u64 since;			/* instret when the present one began */
-	u32 now;			/* enum overhead */
-	u64 instructions[NR_OVERHEADS];
-	u64 entries[NR_OVERHEADS];	/* how often each began */
-} __attribute__((aligned(64)));
-
-extern struct overhead_hart overhead_harts[NCPU];
+extern bool overhead_is_counted;	/* constant after boot */
 
 static inline u64 overhead_instret(void)
 {
@@ -54,29 +46,24 @@ static inline u64 overhead_instret(void)
 	return n;
 }
 
+/* What the next two do where it is counted. */
+u32 overhead_count_enter(enum overhead what);
+void overhead_count_leave(u32 was);
+
 /* Return: what the hart was doing before, for overhead_leave(). */
 static inline u32 overhead_enter(enum overhead what)
 {
-	struct overhead_hart *h = &overhead_harts[sl_host_cpu()];
-	u64 n = overhead_instret();
-	u32 was = h->now;
-
-	h->instructions[was] += n - h->since;
-	h->since = n;
-	h->now = what;
-	h->entries[what]++;
-	return was;
+	return __builtin_expect(overhead_is_counted, 0) ? overhead_count_enter(what) : what;
 }
 
 static inline void overhead_leave(u32 was)
 {
-	struct overhead_hart *h = &overhead_harts[sl_host_cpu()];
-	u64 n = overhead_instret();
-
-	h->instructions[h->now] += n - h->since;
-	h->since = n;
-	h->now = was;
+	if (__builtin_expect(overhead_is_counted, 0))
+		overhead_count_leave(was);
 }
+
+/* At boot, before the harts schedule: the boot argument `overhead`. */
+void overhead_init(void);
 
 /* Instructions and entries of all harts under one policy since boot. */
 struct overhead_total {

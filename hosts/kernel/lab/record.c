@@ -11,9 +11,9 @@
  * is sent or drained once, or counted as lost.
  * Read next: virtio_serial.c.
  */
-#include "record.h"
-
 #include <schedlab/host.h>
+
+#include "record.h"
 
 #include "proc.h"
 
@@ -30,8 +30,6 @@ struct store {
 	struct sl_record *older, *older_end;	/* in the other chunk */
 };
 
-struct record_hart record_harts[NCPU];
-
 static struct store stores[NCPU];
 static u32 nr_stores;
 static bool is_over;		/* the last records have been sent */
@@ -43,9 +41,9 @@ static void fill(u32 hart, u32 which)
 
 	stores[hart].filling = which;
 	stores[hart].unread = c->records;
-	record_harts[hart].end = c->records + RECORD_CHUNK_RECORDS;
+	cpus[hart].record_end = c->records + RECORD_CHUNK_RECORDS;
 	/* Last: the reader that drains sees a chunk as soon as it sees this. */
-	__atomic_store_n(&record_harts[hart].at, c->records, __ATOMIC_RELEASE);
+	__atomic_store_n(&cpus[hart].record_at, c->records, __ATOMIC_RELEASE);
 }
 
 void record_init(u32 nr_harts)
@@ -68,7 +66,7 @@ static void send(u32 hart)
 {
 	struct store *s = &stores[hart];
 	struct record_chunk *c = s->chunk[s->filling];
-	struct sl_record *at = __atomic_load_n(&record_harts[hart].at,
+	struct sl_record *at = __atomic_load_n(&cpus[hart].record_at,
 					       __ATOMIC_ACQUIRE);
 	u64 nr = at ? at - c->records : 0;
 
@@ -110,30 +108,36 @@ static void turn_over(u32 hart)
 
 	s->nr_lost += s->older_end - s->older;
 	s->older = s->unread;
-	s->older_end = record_harts[hart].at;
+	s->older_end = cpus[hart].record_at;
 	fill(hart, !s->filling);
 }
 
-struct sl_record *record_room(u32 hart)
+/* Change chunks. Return: whether the hart can go on writing; if not, a record is lost. */
+static bool make_room(u32 hart)
 {
-	struct sl_record *room = NULL;
+	bool has_room = false;
 
 	if (hart >= nr_stores)
-		return NULL;
+		return false;
 	acquire(&lock);
 	if (!channel_is_open()) {
 		turn_over(hart);
-		room = record_harts[hart].at;
+		has_room = true;
 	} else if (!is_over) {
 		send(hart);
-		record_harts[hart].at = record_harts[hart].end = NULL;
-		if (take_free(hart))
-			room = record_harts[hart].at;
-		else
-			stores[hart].nr_lost++;
+		cpus[hart].record_at = cpus[hart].record_end = NULL;
+		has_room = take_free(hart);
+		stores[hart].nr_lost += !has_room;
 	}
 	release(&lock);
-	return room;
+	return has_room;
+}
+
+void record_make_room_and_put(struct hart *hart, u64 t_ns, u8 kind, s32 task, s32 cpu,
+			      u8 flags, u64 arg)
+{
+	if (make_room(hart->idx))
+		record_put(hart, t_ns, kind, task, cpu, flags, arg);
 }
 
 void record_flush_all(void)
@@ -148,7 +152,7 @@ void record_flush_all(void)
 u64 record_last_ns(u32 hart)
 {
 	const struct store *s = &stores[hart];
-	const struct sl_record *at = record_harts[hart].at;
+	const struct sl_record *at = cpus[hart].record_at;
 
 	if (!at)
 		return ~0ULL;
@@ -174,7 +178,7 @@ static struct sl_record **oldest_of(u32 hart)
 
 	if (s->older != s->older_end)
 		return &s->older;
-	if (s->unread != __atomic_load_n(&record_harts[hart].at, __ATOMIC_ACQUIRE))
+	if (s->unread != __atomic_load_n(&cpus[hart].record_at, __ATOMIC_ACQUIRE))
 		return &s->unread;
 	return NULL;
 }

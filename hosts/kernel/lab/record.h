@@ -12,7 +12,7 @@
  *	                        ^                                       |
  *	                        +---------------------------------------+
  *
- * Called by host_inline.h for the core. Must stay true: a hart's chunk is
+ * Called through lab.h for the core. Must stay true: a hart's chunk is
  * touched by that hart only, with interrupts off, but for record_drain().
  *
  * Read next: record.c, then channel.h.
@@ -23,7 +23,6 @@
 #include <schedlab/record.h>
 
 #include "channel.h"
-#include "param.h"
 
 #define RECORD_CHUNK_BYTES 65536
 #define RECORD_CHUNK_RECORDS						\
@@ -35,19 +34,8 @@ struct record_chunk {
 	struct sl_record records[RECORD_CHUNK_RECORDS];
 };
 
-/* What a hart needs on its fast path; alone on its cache line. */
-struct record_hart {
-	struct sl_record *at;	/* where the next record goes */
-	struct sl_record *end;	/* == at: the chunk is full, or there is none */
-} __attribute__((aligned(64)));
-
-extern struct record_hart record_harts[NCPU];
-
 /* At boot, once memory can be allocated; before it, records are dropped. */
 void record_init(u32 nr_harts);
-
-/* The slow path: change chunks. Return: where to write, or NULL: it is lost. */
-struct sl_record *record_room(u32 hart);
 
 /* Send what all harts have, at the end of a job; later records are dropped. */
 void record_flush_all(void);
@@ -65,20 +53,14 @@ u64 record_last_ns(u32 hart);
 u64 record_nr_lost(void);
 
 /*
- * @hart: the one this code runs on; @cpu: the one it is about.
+ * @hart: the one this code runs on, whose chunk has room; @cpu: the one it is about.
  * Context: interrupts off; locks of the core may be held.
  */
-static inline void record_put(u32 hart, u64 t_ns, u8 kind, s32 task, s32 cpu,
-			      u8 flags, u64 arg)
+sl_inline void record_put(struct hart *hart, u64 t_ns, u8 kind, s32 task, s32 cpu,
+			  u8 flags, u64 arg)
 {
-	struct record_hart *h = &record_harts[hart];
-	struct sl_record *r = h->at;
+	struct sl_record *r = hart->record_at;
 
-	if (__builtin_expect(r == h->end, 0)) {
-		r = record_room(hart);
-		if (!r)
-			return;
-	}
 	*r = (struct sl_record){
 		.t_ns = t_ns,
 		.task = (u32)task,
@@ -88,7 +70,11 @@ static inline void record_put(u32 hart, u64 t_ns, u8 kind, s32 task, s32 cpu,
 		.arg = arg,
 	};
 	/* The reader that drains this hart sees the record when it sees this. */
-	__atomic_store_n(&h->at, r + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&hart->record_at, r + 1, __ATOMIC_RELEASE);
 }
+
+/* The same where the chunk is full, or there is none: the record may be lost. */
+void record_make_room_and_put(struct hart *hart, u64 t_ns, u8 kind, s32 task, s32 cpu,
+			      u8 flags, u64 arg);
 
 #endif

@@ -203,6 +203,7 @@ def _arguments(job: Job, ramdisk: int, n_tasks: int) -> dict[str, str]:
     return {
         "tick_ns": str(job.tick_ns),
         "seed": str(job.seed),
+        "overhead": "1",
         "ramdisk": str(ramdisk),
         "procs_max": str(max(64, n_tasks + PROCS_SPARE)),
         **shown,

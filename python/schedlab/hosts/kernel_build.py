@@ -106,7 +106,7 @@ def build_kernel(
         raise UnavailableError(reason)
     with announced("building the teaching kernel, about a minute the first time; it is kept"):
         linked = _link_policies(_all_policies(policies))
-        kernel = _link_kernel([*_kernel_objects(has_lab=has_lab), linked])
+        kernel = _link_kernel([_kernel_object(has_lab=has_lab), linked])
         made = _link_programs(programs)
         filesystem = _make_filesystem([*made.values(), *files])
     digest = hashlib.sha256(_bare(kernel).read_bytes() + filesystem.read_bytes()).hexdigest()
@@ -207,13 +207,18 @@ def _compile_all(sources: Sequence[Path], include_path: Sequence[Path], options:
         return list(pool.map(lambda source: _compile(source, include_path, options), sources))
 
 
-def _kernel_objects(*, has_lab: bool) -> list[Path]:
+def _kernel_object(*, has_lab: bool) -> Path:
     """All of the kernel but its policies."""
     sources = [*_sources(_folder("kernel")), _folder("mkfs") / "fscheck.c"]
     sources += [resource_root() / "core" / "build.c"]
     if has_lab:
         sources += [*_sources(_folder("lab")), resource_root() / "player" / "objects.c"]
-    return _compile_all(sources, _include_path("lab" if has_lab else "nolab"), KERNEL_OPTIONS)
+    options = (*KERNEL_OPTIONS, "-flto", "-fms-extensions", "-Wno-microsoft-anon-tag")
+    objects = _compile_all(sources, _include_path("lab" if has_lab else "nolab"), options)
+    # Compiled as one, so that schedule() has sl_schedule() in line.
+    words = ("-r", "--lto-O2")
+    target = cache_folder("kernel") / f"whole-{_digest([*words, *(path.name for path in objects)], [])}.o"
+    return target if target.exists() else _make(target, TOOLS[1], *words, *objects, "-o")
 
 
 def _link_policies(policies: Sequence[Path]) -> Path:
