@@ -169,6 +169,51 @@ def test_search_of_a_policy_without_a_bug_ends_after_its_worlds(simulator):
     assert report.longest_wait_ns > 0 and 1 in report.cpus
 
 
+def with_invariant(folder: Path, expression: str) -> Path:
+    """A sound policy that counts what is queued, and says so of it."""
+    path = folder / "counting.bpf.c"
+    text = (BUGS / "counter_below_zero.bpf.c").read_text().replace('#include "bug', f'#include "{BUGS}/bug')
+    path.write_text(text.replace("n_runnable >= 0", expression))
+    return path
+
+
+def test_an_invariant_that_holds_is_no_finding_and_is_not_compiled_elsewhere(tmp_path, simulator):
+    # Only while it is not changed: what is false from the first callback on is seen in the first world.
+    path = with_invariant(tmp_path, "n_runnable < 1000 && (n_runnable > -1000000)")
+    batch = do_batch(task_of(path), 0)
+    assert (batch.error, batch.failed) == (None, [])
+    plain = build_policy(load_policy(str(path)))
+    assert b"invariant of line" not in plain.shared_object.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("n_runnabel >= 0", "counting.bpf.c:6:"),
+        ("n_runnabel >= 0", "n_runnabel"),
+        ("", "should read '@invariant EXPR', one C expression that is true after each callback"),
+        ("f(1", "counting.bpf.c:6: '@invariant f(1' should read"),
+        ("1) || (1", "should read '@invariant EXPR'"),
+        ("1; return", "should read '@invariant EXPR'"),
+    ],
+)
+def test_an_expression_that_is_none_is_refused_with_its_line(expression, message, tmp_path, simulator):
+    done = check(with_invariant(tmp_path, expression), "--worlds", 100, cwd=tmp_path)
+    assert done.returncode == 1 and message in done.stderr, done.stderr
+
+
+def test_a_broken_invariant_is_a_finding_with_callback_task_and_values(tmp_path, simulator):
+    done = check(BUGS / "counter_below_zero.bpf.c", "--worlds", 100, "--json", cwd=tmp_path)
+    (found,) = json.loads(done.stdout)["found"]
+    assert found["property"] == "invariant"
+    assert re.search(
+        r"invariant of line 6 is false after ops.stopping\(\) for a\S*\[\d+\]: n_runnable >= 0 \(-\d+ >= 0\)",
+        found["text"],
+    )
+    again = check(BUGS / "counter_below_zero.bpf.c", "--replay", found["workload"], cwd=tmp_path)
+    assert again.returncode == 1 and "is false after" in " ".join(again.stdout.split())
+
+
 # ---- the command ---------------------------------------------------------------------
 
 

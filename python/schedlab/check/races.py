@@ -26,6 +26,7 @@ from ..hosts.process import Supervised
 from ..hosts.sim import SimSession
 from ..policy.build import BuiltPolicy, compile_policy, find_compiler
 from ..policy.elf import ElfFile
+from ..policy.invariants import CHECK_FLAG
 
 #: The runtime that the sanitizer would bring is hosts/check.
 FLAGS = ("-fsanitize=thread", "-nodefaultlibs")
@@ -97,7 +98,7 @@ def compile_for_races(built: BuiltPolicy) -> BuiltPolicy:
     UnavailableError
         If there is no C compiler.
     """
-    flags = (*FLAGS, *(FLAGS_CLANG if "clang" in find_compiler()[1] else ()))
+    flags = (CHECK_FLAG, *FLAGS, *(FLAGS_CLANG if "clang" in find_compiler()[1] else ()))
     return replace(built, shared_object=compile_policy(built.policy, more_flags=flags))
 
 

@@ -65,7 +65,7 @@ class Saved:
     world : pathlib.Path or None
         The workload's file; None: the workload was given, and has one.
     run : pathlib.Path or None
-        Folder of the run; None: its CPUs interleave, which `--replay` alone repeats.
+        Folder of the run; None: its CPUs interleave or an invariant is tested, which `--replay` alone repeats.
     run_command, replay_command : str
         What repeats it.
     on_linux : str
@@ -130,7 +130,9 @@ def save(
     ]
     run_command = shlex.join([*command, *options])
     replay = shlex.join(["schedlab", "check", policy, "--replay", name])
-    if world.interleaving:
+    # What `schedlab run` does not do.
+    is_of_check = bool(world.interleaving) or finding.broken == "invariant"
+    if is_of_check:
         run_command = replay
     if not workload_name:
         how = {
@@ -145,7 +147,7 @@ def save(
         write_text(
             folder / f"test_{built.policy.name}_check.py", TEST.format(name=built.policy.name, policy=policy)
         )
-    if world.interleaving:
+    if is_of_check:
         return Saved(None if workload_name else path, None, run_command, replay)
     result = api.run(
         name, policy, seeds=[world.seed], cpus=world.n_cpus, topology=world.topology,
@@ -196,7 +198,9 @@ def try_on_linux(saved: Saved, world: World, finding: Finding, built: BuiltPolic
         With what Linux made of it: "confirmed", "not seen", or why it could not be tried.
     """
     if saved.run is None:
-        return replace(saved, on_linux="not tried on Linux: there CPUs interleave as they happen to")
+        return replace(
+            saved, on_linux="not tried on Linux: invariants and chosen interleavings are schedlab's"
+        )
     if saved.world is None or world.topology or world.n_cpus > LINUX_CPUS_MAX:
         return replace(
             saved, on_linux=f"not tried on Linux: the guest has up to {LINUX_CPUS_MAX} CPUs, all alike"

@@ -29,7 +29,8 @@ from ..errors import SchedlabError
 from ..hosts.host import Job, Outcome
 from ..hosts.sim import SimHost
 from ..metrics.dictionary import find_metric
-from ..policy.build import BuiltPolicy
+from ..policy.build import BuiltPolicy, compile_policy
+from ..policy.invariants import BROKEN, CHECK_FLAG, invariants_of
 from ..program.file import read_program
 from ..records.file import hash_file
 from ..runs.judge import Judge
@@ -41,6 +42,7 @@ from .world import MS, World
 PROPERTIES = {
     "error": "sched_ext would end the policy, or it crashes or does not return",
     "stall": "a runnable task is not run until the watchdog ends the policy",
+    "invariant": "an expression that the policy's header declares as @invariant is false after a callback",
     "work": "a CPU is idle beside a task that may run there, although the policy declares otherwise",
     "deadlock": "CPUs wait for each other's locks, or a lock is not dropped; with --races",
     "race": "two CPUs change one variable at once, and one change is lost; with --races",
@@ -59,6 +61,8 @@ _OF_POLICY = {
 
 def broken_by(kind: str | None, text: str) -> str | None:
     """The property that a failed run breaks, by its `error_kind` and message; None: it is no policy's fault."""
+    if kind == "policy" and text.startswith(BROKEN):
+        return "invariant"
     if kind == "consistency":
         return "work" if "declares itself work-conserving" in text else "consistency"
     return _OF_POLICY.get(kind or "")
@@ -163,6 +167,9 @@ class Laboratory:
         self, built: BuiltPolicy, *, properties: Iterable[str], never_worse: NeverWorse | None = None
     ):
         self.built = built
+        if invariants_of(built.policy):
+            held = compile_policy(built.policy, more_flags=(CHECK_FLAG,))
+            self.built = replace(built, shared_object=held)
         self.properties = frozenset(properties)
         self.never_worse = never_worse
         self._host = SimHost()
@@ -256,7 +263,8 @@ class Laboratory:
         """What a failed run shows; None: its source line, or who is at fault, is still to be found."""
         if answer["error_kind"] not in ("policy", "stall", "race", "locks"):
             return None
-        finding = Finding(_OF_POLICY[answer["error_kind"]], answer["error"], world.horizon_ns)
+        broken = broken_by(answer["error_kind"], answer["error"])
+        finding = Finding(broken or "error", answer["error"], world.horizon_ns)
         if finding.broken not in self.properties:
             return Trial(None, None, 0, world.interleaving)
         return Trial(finding, None, 0, answer.get("switches") or world.interleaving)

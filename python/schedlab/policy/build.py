@@ -31,6 +31,7 @@ from .bpf import Toolchain, check_for_linux, compile_object, find_bpf_compiler, 
 from .check import check_callbacks, check_object
 from .elf import ElfFile
 from .find import Knob, Policy, policy_hash
+from .invariants import CHECK_FLAG, invariants_of, with_invariants
 from .launch_file import CALL, FLAGS_NAME, launch_code, launch_file, read_launch_file, with_map_sizes
 from .published import FLAGS as PUBLISHED_FLAGS
 from .published import compiler_flags, published
@@ -273,7 +274,7 @@ def compile_policy(policy: Policy, *, more_flags: Sequence[str] = ()) -> Path:
             *flags,
             "-I",
             str(include),
-            *_sources(policy, sized, Path(scratch)),
+            *_sources(policy, sized, Path(scratch), is_checked=CHECK_FLAG in more_flags),
             "-o",
             str(made),
         ]
@@ -313,7 +314,7 @@ def _with_sizes(policy: Policy) -> str | None:
     return sized if sized != text else None
 
 
-def _sources(policy: Policy, sized: str | None, scratch: Path) -> list[str]:
+def _sources(policy: Policy, sized: str | None, scratch: Path, *, is_checked: bool) -> list[str]:
     """Files to compile, with the options that they need."""
     found = published(policy.path)
     links = scratch / "links"
@@ -322,11 +323,14 @@ def _sources(policy: Policy, sized: str | None, scratch: Path) -> list[str]:
     flags = [*compiler_flags(found, links), *named]
     path = policy.path.absolute()
     code = launch_code(policy.name, policy.path)
-    if not code and not sized:
+    is_checked = is_checked and bool(invariants_of(policy))
+    if not code and not sized and not is_checked:
         return [*flags, *map(str, (policy.path, *found.sources))]
     lines = [f'#line 1 "{path}"', sized] if sized else [f'#include "{path}"']
     if code:
         lines += [f'#include "{code}"', "int sl_launch(void) { return launch(); }"]
+    if is_checked:
+        lines = with_invariants(policy, lines)
     main = scratch / "main.c"
     main.write_text("".join(f"{line}\n" for line in lines))
     return [*flags, "-iquote", str(path.parent), *map(str, (main, *found.sources))]

@@ -240,6 +240,11 @@ def _declarations(header: list[tuple[int, str]]) -> list[tuple[int, str]]:
     return found
 
 
+def header_declarations(path: Path) -> list[tuple[int, str]]:
+    """What the header comment of a file declares: lines and words."""
+    return _declarations(_header_comment(path.read_text(encoding="utf-8", errors="replace")))
+
+
 def _parse_knob(path: Path, line: int, words: str) -> Knob:
     """Read one `@knob NAME UNIT MIN MAX text`, or one whose values have names."""
     named = _NAMED_KNOB.fullmatch(words)

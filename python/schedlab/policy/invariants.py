@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: MIT
+"""`@invariant EXPR` in a policy's header: a C expression that holds after each callback, in check mode.
+
+        header -> invariants_of() -> with_invariants(): the file, then a function that tests each
+                                     expression, then callbacks around the policy's own that call it
+
+An expression is compiled at the end of the policy's file, so that it may name all that is there,
+and with the line of the header, so that the compiler's message says where it stands.
+
+Invariant: without check mode nothing of it is compiled.
+Read next: build.py.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from ..errors import PolicyError
+from .find import Policy, header_declarations
+
+#: What the compiler is given in check mode.
+CHECK_FLAG = "-DSL_CHECK"
+#: Begins the message of a broken one.
+BROKEN = "scx_bpf_error: invariant of line "
+_COMPARISON = re.compile(r"([^<>=!&|?]+)(==|!=|<=|>=|<|>)([^<>=!&|?]+)")
+#: Callbacks after which expressions are held, with parameters and arguments.
+_CALLBACKS = {
+    "enqueue": ("struct task_struct *p, u64 flags", "p, flags"),
+    "dequeue": ("struct task_struct *p, u64 flags", "p, flags"),
+    "dispatch": ("s32 cpu, struct task_struct *p", "cpu, p"),
+    "tick": ("struct task_struct *p", "p"),
+    "runnable": ("struct task_struct *p, u64 flags", "p, flags"),
+    "running": ("struct task_struct *p", "p"),
+    "stopping": ("struct task_struct *p, bool runnable", "p, runnable"),
+    "quiescent": ("struct task_struct *p, u64 flags", "p, flags"),
+    "select_cpu": ("struct task_struct *p, s32 prev_cpu, u64 flags", "p, prev_cpu, flags"),
+}
+_BEFORE = """#include <scx/common.bpf.h>
+#undef SCX_OPS_DEFINE
+#define SCX_OPS_DEFINE(name, ...) struct sched_ext_ops name = { __VA_ARGS__ }; \\
+	static struct sched_ext_ops *const sl_checked_ops = &name; SL_POLICY_OF(name)
+"""
+
+
+def invariants_of(policy: Policy) -> list[tuple[int, str]]:
+    """Lines and expressions of a policy's header.
+
+    Parameters
+    ----------
+    policy : Policy
+        Whose file is read.
+
+    Returns
+    -------
+    list of tuple of int and str
+        In the order of the file.
+
+    Raises
+    ------
+    PolicyError
+        If there is no expression, or its parentheses do not match.
+    """
+    found = []
+    for line, words in header_declarations(policy.path):
+        if words.split()[0] != "@invariant":
+            continue
+        expression = words.removeprefix("@invariant").strip()
+        if not expression or not _is_balanced(expression) or ";" in expression:
+            raise PolicyError(
+                f"{policy.path}:{line}: '{words}' should read '@invariant EXPR', one C expression "
+                "that is true after each callback, such as '@invariant n_queued >= 0'; an empty line ends it"
+            )
+        found.append((line, expression))
+    return found
+
+
+def _is_balanced(expression: str) -> bool:
+    """Whether each parenthesis is closed, and none that is not open."""
+    depth = 0
+    for letter in expression:
+        depth += (letter == "(") - (letter == ")")
+        if depth < 0:
+            return False
+    return depth == 0
+
+
+def with_invariants(policy: Policy, lines: list[str]) -> list[str]:
+    """Surround the lines that a policy is compiled from with what tests its expressions.
+
+    Parameters
+    ----------
+    policy : Policy
+        Its header has the expressions.
+    lines : list of str
+        C, without them.
+
+    Returns
+    -------
+    list of str
+        The same lines where there are none.
+    """
+    found = invariants_of(policy)
+    if not found:
+        return lines
+    tests = [test for line, expression in found for test in _test(policy, line, expression)]
+    wrapped = []
+    for name, (params, args) in _CALLBACKS.items():
+        result, keep, give = (
+            ("s32", "s32 cpu = ", "\n\treturn cpu;") if name == "select_cpu" else ("void", "", "")
+        )
+        task = "p" if "*p" in params else "NULL"
+        wrapped += [
+            f"static __typeof__(((struct sched_ext_ops *)0)->{name}) sl_own_{name};",
+            f"static {result} sl_checked_{name}({params})",
+            f'{{\n\t{keep}sl_own_{name}({args});\n\tsl_test("{name}", {task});{give}\n}}',
+        ]
+    begin = [
+        f"\tif (sl_checked_ops->{name}) {{ sl_own_{name} = sl_checked_ops->{name};"
+        f" sl_checked_ops->{name} = sl_checked_{name}; }}"
+        for name in _CALLBACKS
+    ]
+    return [
+        _BEFORE, *lines, "static void sl_test(const char *callback, const struct task_struct *p)", "{", *tests, "}",
+        *wrapped, "static __attribute__((constructor)) void sl_check_begin(void)", "{", *begin, "}",
+    ]  # fmt: skip
+
+
+def _test(policy: Policy, line: int, expression: str) -> list[str]:
+    """C that ends the policy where an expression is false; with both values where it is one comparison."""
+    shown, values = "", ""
+    match = _COMPARISON.fullmatch(expression)
+    if match and _is_balanced(match[1]) and _is_balanced(match[3]):
+        shown = f" (%lld {match[2]} %lld)"
+        values = f", (long long)({match[1].strip()}), (long long)({match[3].strip()})"
+    text = expression.replace("%", "%%")
+    message = json.dumps(f"invariant of line {line} is false after ops.%s() for %s[%d]: {text}{shown}")
+    # As one line, so that what the compiler says of it has the header's.
+    return [
+        f'#line {line} "{policy.path.absolute()}"',
+        f"\tif (!({expression})) scx_bpf_error({message}, callback, "
+        f'p ? p->comm : "-", p ? p->pid : 0{values});',
+    ]
