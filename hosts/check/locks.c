@@ -96,7 +96,7 @@ static sl_cold void report_circle(s32 closed_by)
 	bool is_policys = false;
 	s32 cpu = first;
 
-	/* Who has what the one before waits for; then who waits. */
+	/* First what is held, then what is waited for. */
 	do {
 		const struct lock *wanted = &cpus[cpu].wanted;
 		const struct lock *held = held_as(holder_of(wanted), wanted->holder);

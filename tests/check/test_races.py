@@ -13,6 +13,8 @@ from dataclasses import replace
 import pytest
 
 from schedlab.check.races import columns, fewer_switches
+from schedlab.check.search import do_batch
+from schedlab.check.shrink import shrink
 from schedlab.check.trial import Laboratory
 from schedlab.check.world import MS, Group, Phase, World, draw_world, interleaved
 from schedlab.errors import SchedlabError
@@ -229,3 +231,44 @@ def test_command_shows_who_holds_what_and_where(tmp_path, simulator):
         numbers = [number for number, line in enumerate(lines, 1) if at in line]
         shown = [int(found[1]) for found in re.finditer(rf"(\d+): if \(!{re.escape(at)}", done.stdout)]
         assert sorted(shown) == numbers and len(numbers) == 2
+
+
+# ---- a wake-up that is lost ----------------------------------------------------------
+
+LATE_FLAG = BUGS.parent / "late_idle_flag.bpf.c"
+#: Tasks that start children, which are queued for the CPU that goes idle at that instant.
+FORKERS = World(
+    n_cpus=2, topology="", tick_ns=4 * MS, horizon_ns=1000 * MS, seed=1,
+    groups=(
+        Group(
+            "forker", (Phase("run", MS // 2), Phase("sleep", 5 * MS)), rounds=100, count=2, affinity=(1,),
+            child_ns=4 * MS,
+        ),
+    ),
+)  # fmt: skip
+
+
+def test_a_wake_up_is_lost_in_an_interleaving_only(tmp_path, simulator):
+    """A CPU looks into its queue, another one queues a task, and the first says too late that it is idle."""
+    worlds = [replace(FORKERS, interleaving=f"{seed}:50") for seed in range(200)]
+    with task_of(LATE_FLAG, races=True).laboratory() as laboratory:
+        trials = [trial for trial in laboratory.try_worlds(worlds) if trial.finding]
+        assert {trial.finding.broken for trial in trials} == {"stall"}
+        assert all("from which no CPU has taken it" in trial.finding.text for trial in trials)
+        world = replace(FORKERS, interleaving=trials[0].interleaving)
+        small = shrink(laboratory, world, trials[0].finding, slice_ns=20 * MS).world
+        assert small.interleaving.count(">") == 1, "one switch at the right point is enough"
+        assert small.n_tasks <= 2
+        assert laboratory.try_world(FORKERS).finding is None
+    for number in range(3):
+        assert not do_batch(task_of(LATE_FLAG), number).failed, "it is right where nothing interleaves"
+
+
+def test_a_kick_that_does_not_ask_the_flag_is_not_lost(tmp_path, simulator):
+    text = LATE_FLAG.read_text().replace('"bugs/', f'"{BUGS}/')
+    fixed = tmp_path / "fixed.bpf.c"
+    fixed.write_text(re.sub(r"if \(is_first && .*\)\n", "if (cpu >= 0)\n", text))
+    assert fixed.read_text() != text
+    worlds = [replace(FORKERS, interleaving=f"{seed}:50") for seed in range(200)]
+    with task_of(fixed, races=True).laboratory() as laboratory:
+        assert not [trial for trial in laboratory.try_worlds(worlds) if trial.finding]
