@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """What all tests share: suites, tools that may be missing, and builds.
 
-Suites grow: `quick` (every commit, a minute) is what carries no marker and lies in none of
-the folders of `NOT_QUICK`, `full` (the default) adds these and what is marked so, `nightly`
+Suites grow: `quick` (every commit, a minute) is what carries no marker and is none
+of `NOT_QUICK`, `full` (the default) adds these and what is marked so, `nightly`
 adds the rest.
 
 A test that needs a tool asks for it with `need("clang-19")`. On a machine
@@ -40,9 +40,14 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 ROOT = Path(__file__).resolve().parent.parent
 SUITES = ("quick", "full", "nightly")
-#: Folders whose tests boot machines, run in real time, compile programs or drive a browser:
-#: none of them is quick. tests/conformance has a little of each host.
-NOT_QUICK = tuple(f"tests/{name}/" for name in ("core", "docs", "kernel", "linux", "page", "uthreads"))
+#: Folders and files whose tests boot machines, run in real time, compile many programs or drive a
+#: browser: none of them is quick. tests/conformance has a little of each host.
+NOT_QUICK = (
+    *(f"tests/{name}/" for name in ("core", "docs", "grade", "kernel", "linux", "page", "uthreads")),
+    "tests/policies/test_compile.py",
+    "tests/python/test_reproduce.py",
+    "tests/sim/test_wasm.py",
+)
 #: For a test, and for what is built or booted before it: none takes a third of it, and
 #: a machine that others use too may take its time.
 SECONDS_MAX = 900
@@ -170,8 +175,12 @@ def _group(nodeid: str) -> str:
 
 def first_is_quick(*axes) -> list:
     """All combinations, to parametrize with; the quick suite has the first alone, since each is many random samples."""
-    rows = list(itertools.product(*axes))
-    return [rows[0], *(pytest.param(*row, marks=pytest.mark.full) for row in rows[1:])]
+    return first_are_quick(1, list(itertools.product(*axes)))
+
+
+def first_are_quick(number: int, rows: list) -> list:
+    """These rows, of which the quick suite has the first."""
+    return [*rows[:number], *(pytest.param(*row, marks=pytest.mark.full) for row in rows[number:])]
 
 
 def missing(what: str, hint: str) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import first_are_quick
 from schedlab.policy.find import list_policies
 from schedlab.records.file import hash_file, read_records
 
@@ -82,40 +83,43 @@ def test_help_needs_nothing_heavy(environment):
 
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
-    [
-        (["runn"], 2, "runn"),
-        (["run"], 2, "WORKLOAD"),
-        (["run", "mixed"], 2, "--policy"),
-        (["run", "mixd", "-p", "rr"], 2, "did you mean 'mixed'"),
-        (["run", "mixed", "-p", "rrr"], 2, "did you mean 'rr'"),
-        (["run", "mixed", "-p", "rr", "--set", "rr.slice_ns=1mm"], 2, "unknown unit 'mm'"),
-        (["run", "mixed", "-p", "rr", "--tick", "soon"], 2, "--tick: "),
-        (["run", "mixed", "-p", "rr", "--timeout", "5"], 2, "--timeout: '5' has no unit"),
-        (["run", "mixed", "-p", "rr", "--cost", "switch_ns=soon"], 2, "--cost switch_ns=soon"),
-        (["run", "mixed", "-p", "rr", "--io", "dept=4"], 2, "did you mean 'depth'"),
-        (["run", "mixed", "-p", "credit", "--set", "credit.balance=pul"], 2, "did you mean 'pull'"),
-        (["run", "mixed", "-p", "rr", "--executor", "dask"], 2, "should read dask://HOST:PORT"),
-        (["run", "mixed", "-p", "rr", "--cpus", "many"], 2, "--cpus"),
-        (["run", "mixed", "-p", "rr", "--host", "lunix"], 2, "did you mean 'linux'"),
-        (["run", "mixed", "-p", "SCHED_OTHER"], 2, "use --host linux"),
-        (["run", "mixed", "-p", "SCHED_OTHR", "--host", "linux"], 2, "did you mean 'SCHED_OTHER'"),
-        (["run", "mixed", "-p", "SCHED_OTHER,SCHED_OTHER", "--host", "linux"], 2, "given twice"),
-        (["run", "mixed", "-p", "SCHED_DEADLINE:5ms/10ms/10ms", "--host", "linux"], 2, "schedlab bench"),
-        (["run", "mixed", "-p", "rr", "--scale", "0.1"], 2, "mark one with 'scales = true'"),
-        (["run", "report-2/cpu", "-p", "rr", "--scale", "0"], 2, "--scale must be above 0"),
-        (
-            ["run", "mixed", "-p", "rr", "--threads"],
-            2,
-            "--threads: means nothing on --host sim; hosts that have it: linux",
-        ),
-        (["policies", "rrr"], 2, "did you mean 'rr'"),
-        (["metrics", "makespann"], 2, "did you mean 'makespan_ns'"),
-        (["compare", "here", "there"], 2, "here: no such folder"),
-        (["compare", "a", "b", "--fail-if", "makespann > +5%"], 2, "did you mean 'makespan_ns'"),
-        (["compare", "a", "b", "--fail-if", "makespan > 5%"], 2, "a change needs its sign"),
-        (["compare", "a"], 2, "AFTER"),
-        (["selfbench", "sim2"], 2, "did you mean 'sim'"),
-    ],
+    first_are_quick(
+        4,
+        [
+            (["runn"], 2, "runn"),
+            (["run"], 2, "WORKLOAD"),
+            (["run", "mixed"], 2, "--policy"),
+            (["run", "mixd", "-p", "rr"], 2, "did you mean 'mixed'"),
+            (["run", "mixed", "-p", "rrr"], 2, "did you mean 'rr'"),
+            (["run", "mixed", "-p", "rr", "--set", "rr.slice_ns=1mm"], 2, "unknown unit 'mm'"),
+            (["run", "mixed", "-p", "rr", "--tick", "soon"], 2, "--tick: "),
+            (["run", "mixed", "-p", "rr", "--timeout", "5"], 2, "--timeout: '5' has no unit"),
+            (["run", "mixed", "-p", "rr", "--cost", "switch_ns=soon"], 2, "--cost switch_ns=soon"),
+            (["run", "mixed", "-p", "rr", "--io", "dept=4"], 2, "did you mean 'depth'"),
+            (["run", "mixed", "-p", "credit", "--set", "credit.balance=pul"], 2, "did you mean 'pull'"),
+            (["run", "mixed", "-p", "rr", "--executor", "dask"], 2, "should read dask://HOST:PORT"),
+            (["run", "mixed", "-p", "rr", "--cpus", "many"], 2, "--cpus"),
+            (["run", "mixed", "-p", "rr", "--host", "lunix"], 2, "did you mean 'linux'"),
+            (["run", "mixed", "-p", "SCHED_OTHER"], 2, "use --host linux"),
+            (["run", "mixed", "-p", "SCHED_OTHR", "--host", "linux"], 2, "did you mean 'SCHED_OTHER'"),
+            (["run", "mixed", "-p", "SCHED_OTHER,SCHED_OTHER", "--host", "linux"], 2, "given twice"),
+            (["run", "mixed", "-p", "SCHED_DEADLINE:5ms/10ms/10ms", "--host", "linux"], 2, "schedlab bench"),
+            (["run", "mixed", "-p", "rr", "--scale", "0.1"], 2, "mark one with 'scales = true'"),
+            (["run", "report-2/cpu", "-p", "rr", "--scale", "0"], 2, "--scale must be above 0"),
+            (
+                ["run", "mixed", "-p", "rr", "--threads"],
+                2,
+                "--threads: means nothing on --host sim; hosts that have it: linux",
+            ),
+            (["policies", "rrr"], 2, "did you mean 'rr'"),
+            (["metrics", "makespann"], 2, "did you mean 'makespan_ns'"),
+            (["compare", "here", "there"], 2, "here: no such folder"),
+            (["compare", "a", "b", "--fail-if", "makespann > +5%"], 2, "did you mean 'makespan_ns'"),
+            (["compare", "a", "b", "--fail-if", "makespan > 5%"], 2, "a change needs its sign"),
+            (["compare", "a"], 2, "AFTER"),
+            (["selfbench", "sim2"], 2, "did you mean 'sim'"),
+        ],
+    ),
 )
 def test_wrong_use_exits_with_its_code_and_prints_no_result(schedlab, simulator, arguments, code, message):
     plain = [word for word in arguments if word != "--json"]
