@@ -169,6 +169,37 @@ def test_search_of_a_policy_without_a_bug_ends_after_its_worlds(simulator):
     assert report.longest_wait_ns > 0 and 1 in report.cpus
 
 
+#: The repair of a bug: what stands in its place is sound, so that what was found is the bug.
+MENDED = {
+    "counter_below_zero": ("\t__sync_fetch_and_add(&n_runnable, -1)", "\tif (!runnable)\n\t\t__sync_fetch_and_add(&n_runnable, -1)"),
+    "idle_not_claimed": ("p->cpus_ptr)) {", "p->cpus_ptr) && scx_bpf_test_and_clear_cpu_idle(cpu)) {"),
+    "last_forgotten": (".flags = SCX_OPS_ENQ_LAST,", ""),
+    "looks_twice": ("other = oldest_in(SHARED)", "other = oldest_in(OTHER)"),
+    "masked_queue_alone": ("p->nr_cpus_allowed > 1)", "p->nr_cpus_allowed < 1)"),
+    "newest_first": (" | SCX_ENQ_HEAD", ""),
+    "other_cpus_counter": ("&n_queued[cpu & 63], -1", "&n_queued[at], -1"),
+    "slots_not_freed": ("N_SLOTS 16", "N_SLOTS 4096"),
+    "stale_mask": ("bits[0] |=", "bits[0] ="),
+    "swapped_then_old": ("\tscx_bpf_dsq_move_to_local(SHARED + old, 0);", "\tscx_bpf_dsq_move_to_local(SHARED + active, 0);"),
+    "timer_cancelled": ("bpf_timer_cancel(&c->timer);", "bpf_timer_cancel(&c->timer);\n\tbpf_timer_set_callback(&c->timer, begin_turns);"),
+    "weight_in_hundreds": ("* (100 / p->scx.weight)", "* 100 / p->scx.weight"),
+    "yield_resets_vtime": ("\tfrom->scx.dsq_vtime = vtime_now - 2 * SCX_SLICE_DFL;\n", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MENDED)
+def test_nothing_is_found_once_the_bug_is_mended(name, tmp_path, simulator):
+    bug, repair = MENDED[name]
+    text = (BUGS / f"{name}.bpf.c").read_text()
+    assert text.count(bug) == 1
+    path = tmp_path / f"{name}.bpf.c"
+    path.write_text(text.replace(bug, repair).replace('#include "bug', f'#include "{BUGS}/bug'))
+    task = task_of(path)
+    for number in range(3):
+        batch = do_batch(task, number)
+        assert (batch.error, batch.failed) == (None, [])
+
+
 def with_invariant(folder: Path, expression: str) -> Path:
     """A sound policy that counts what is queued, and says so of it."""
     path = folder / "counting.bpf.c"

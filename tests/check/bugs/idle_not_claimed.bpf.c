@@ -16,10 +16,10 @@ s32 BPF_STRUCT_OPS(bug_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake
 	bpf_for(cpu, 0, scx_bpf_nr_cpu_ids())
 		if (bpf_cpumask_test_cpu(cpu, idle) && bpf_cpumask_test_cpu(cpu, p->cpus_ptr)) {
 			prev_cpu = cpu;
+			scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_DFL, 0);
 			break;
 		}
 	scx_bpf_put_idle_cpumask(idle);
-	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_DFL, 0);
 	return prev_cpu;
 }
 

@@ -33,7 +33,8 @@ void BPF_STRUCT_OPS(bug_dispatch, s32 cpu, struct task_struct *prev)
 
 	if (shared <= other && scx_bpf_dsq_move_to_local(SHARED, 0))
 		return;
-	scx_bpf_dsq_move_to_local(OTHER, 0);
+	if (!scx_bpf_dsq_move_to_local(OTHER, 0))
+		scx_bpf_dsq_move_to_local(SHARED, 0);
 }
 
 #define OWN_INIT

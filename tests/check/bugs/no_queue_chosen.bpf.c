@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * no_queue_chosen.bpf.c - the fullest of the queues is taken; where all are empty there is none, and its number is used.
+ * no_queue_chosen.bpf.c - of two queues the next that is not empty is taken; where both are empty there is none, and its number is used.
  *
  * @breaks error
- * @work-conserving yes  so it says
  */
 #include "bug.h"
 
 #define OTHER 2
+
+static u32 next_queue;
 
 #define OWN_ENQUEUE
 void BPF_STRUCT_OPS(bug_enqueue, struct task_struct *p, u64 enq_flags)
@@ -19,14 +20,13 @@ void BPF_STRUCT_OPS(bug_enqueue, struct task_struct *p, u64 enq_flags)
 #define OWN_DISPATCH
 void BPF_STRUCT_OPS(bug_dispatch, s32 cpu, struct task_struct *prev)
 {
-	s32 id, most = 0;
 	u64 queue = 0;
+	s32 i;
 
-	bpf_for(id, SHARED, OTHER + 1)
-		if (scx_bpf_dsq_nr_queued(id) > most) {
-			most = scx_bpf_dsq_nr_queued(id);
-			queue = id;
-		}
+	next_queue = !next_queue;
+	bpf_for(i, 0, 2)
+		if (!queue && scx_bpf_dsq_nr_queued(SHARED + (next_queue ^ i)))
+			queue = SHARED + (next_queue ^ i);
 	scx_bpf_dsq_move_to_local(queue, 0);
 }
 

@@ -31,8 +31,7 @@ void BPF_STRUCT_OPS(bug_running, struct task_struct *p)
 
 void BPF_STRUCT_OPS(bug_stopping, struct task_struct *p, bool runnable)
 {
-	if (p->scx.slice)
-		p->scx.dsq_vtime += (SCX_SLICE_DFL - p->scx.slice) * 100 / p->scx.weight;
+	p->scx.dsq_vtime += (SCX_SLICE_DFL - p->scx.slice) * 100 / p->scx.weight;
 }
 
 void BPF_STRUCT_OPS(bug_enable, struct task_struct *p)
