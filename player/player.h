@@ -64,10 +64,13 @@ struct sl_player_ops {
 
 /* A task being played. The host sets the first group and may read the rest. */
 struct sl_player {
+	/* Each op needs these: */
+	const struct sl_program_op *next;	/* of the task's */
+	const struct sl_program_op *code;	/* these; see sl_player_begin() */
+	u64 *slots;		/* rounds left, cursors: as many as the task's ops name */
 	const void *program;	/* checked; not changed while tasks are played */
+
 	u32 task;		/* index in it */
-	const struct sl_program_op *code;	/* the task's; see sl_player_begin() */
-	const struct sl_program_op *next;	/* of these */
 	u64 arrival_ns;		/* when it really arrived; periods count from here */
 	const struct sl_player_ops *ops;	/* for sl_player_run() */
 	void *host;		/* the host's own */
@@ -75,7 +78,6 @@ struct sl_player {
 	u64 released_ns;	/* by the last period, since arrival */
 	u32 nr_spawned;
 	u32 nr_awaited;
-	u64 *slots;		/* rounds left, cursors: as many as the task's ops name */
 };
 
 /* Verbs of a step beside the program's: a loop itself is never handed out. */

@@ -214,6 +214,11 @@ void sim_cpu_set_resched(u32 idx, u64 t_ns)
 	refresh_key(c);
 }
 
+_Static_assert(sizeof(void *) < 8 || (offsetof(struct sl_task, dsq) % 64 == 0 &&
+	       offsetof(struct sim_task, player.program) / 64 ==
+	       offsetof(struct sim_task, owed_ns) / 64),
+	       "a task that only runs and sleeps is in five cache lines of ten");
+
 /*
  * Where there are 100,000 tasks, each is in far memory when its turn comes: what it
  * points to is fetched two turns before, itself three.
@@ -227,8 +232,6 @@ void sim_prefetch(const struct sl_task *first)
 	__builtin_prefetch(&after->core.p.scx.slice, 1);
 	__builtin_prefetch(&after->core.p.pid, 1);
 	__builtin_prefetch(&after->core.dsq, 1);
-	__builtin_prefetch(&after->core.ops_state, 1);
-	__builtin_prefetch(&after->player, 1);
+	__builtin_prefetch(&after->core.wait_ns_max, 1);
 	__builtin_prefetch(&after->player.slots, 1);
-	__builtin_prefetch(&after->remaining_ns, 1);
 }

@@ -125,15 +125,15 @@ struct sim_result {
 
 struct sim_task {
 	struct sl_task	core;		/* first: a core task is ours as well */
-	struct sl_player player;	/* its place in the program */
 	u64		remaining_ns;	/* of the current burst */
 	u64		owed_ns;	/* what the last run left to the call after it */
 	const char	*waits_for;	/* kind of the object it is blocked on */
 	bool		has_begun;	/* start_ns is over */
 	bool		has_paid;	/* the next op's costs are over */
 	bool		is_in_call;	/* the CPU part of an I/O call is done */
-	/* A task that only runs and sleeps touches none of these: */
 	u32		nr_children;	/* ended, not yet waited for */
+	struct sl_player player;	/* its place in the program */
+	/* A task that only runs and sleeps touches none of these: */
 	u32		nr_children_needed;	/* blocked in wait for so many; 0: not */
 	u64		io_left_bytes;	/* of the transfer @io */
 	struct sl_program_op io;

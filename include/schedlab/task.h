@@ -62,6 +62,20 @@ struct sl_dsq;
 struct sl_task {
 	struct task_struct p;
 
+	/* Seldom touched, as the second half of @p. The lock of the queue protects: */
+	struct sl_task	*left;		/* tree of a vtime queue */
+	struct sl_task	*right;
+	struct sl_task	*parent;
+	u64		key;		/* vtime it is queued under */
+
+	u64		nr_migrations;	/* the lock of CPU `cpu` protects it */
+	const char	*wait_for;	/* host: constant text, for people; or NULL */
+	struct task_attr attr;		/* as given, for every policy that comes */
+	u32		idx;		/* the host's number: place in the core's table */
+	struct cpumask	*own_mask;	/* host: where p.cpus_ptr may point */
+
+	/* Each switch writes what follows: two cache lines, in which nothing else is. */
+
 	/* The lock of the queue it is on, or of its CPU, protects: */
 	struct sl_dsq	*dsq;		/* read without lock, then checked */
 	struct sl_task	*next;		/* order on the queue */
@@ -91,18 +105,6 @@ struct sl_task {
 	u64		from_dsq_id;	/* the queue it was picked from */
 	u64		wait_ns;	/* total so far */
 	u64		wait_ns_max;
-
-	/* Seldom touched from here on. The lock of the queue protects: */
-	struct sl_task	*left;		/* tree of a vtime queue */
-	struct sl_task	*right;
-	struct sl_task	*parent;
-	u64		key;		/* vtime it is queued under */
-
-	u64		nr_migrations;	/* the lock of CPU `cpu` protects it */
-	const char	*wait_for;	/* host: constant text, for people; or NULL */
-	struct task_attr attr;		/* as given, for every policy that comes */
-	u32		idx;		/* the host's number: place in the core's table */
-	struct cpumask	*own_mask;	/* host: where p.cpus_ptr may point */
 };
 
 /*
