@@ -168,14 +168,19 @@ bool timer_stop(struct timer *timer)
 	return false;
 }
 
-/* Call what is due. A timer that starts itself again for now waits its turn. */
+/*
+ * Call what is due. A timer that starts itself again for now waits its turn. A first look
+ * without the lock: other harts only take timers out, and arm_next() looks again.
+ */
 static void run_due(struct cpu *c)
 {
 	u64 now = now_ns();
 
 	for (;;) {
-		struct timer *t;
+		struct timer *t = READ_ONCE(c->timers.first);
 
+		if (!t || READ_ONCE(t->at_ns) > now)
+			return;
 		acquire(&c->timers.lock);
 		t = c->timers.first;
 		if (!t || t->at_ns > now) {
