@@ -80,15 +80,13 @@ def render(template: str, **values: Any) -> str:
 
 def embedded(scripts: Iterable[str], styles: Iterable[str]) -> dict[str, Any]:
     """What `page.html` needs of the files of report/page: one script with its digest, and one style."""
-    from . import __version__
-
     folder = files("schedlab") / "report" / "page"
     script, style = (
         "\n".join((folder / name).read_text(encoding="utf-8") for name in names)
         for names in (scripts, styles)
     )
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return {"version": __version__, "style": Markup(style), "script": Markup(script), "digest": digest}
+    return {"style": Markup(style), "script": Markup(script), "digest": digest}
 
 
 def figure(

@@ -202,9 +202,12 @@ def _empty_chart(side: str) -> dict[str, Any]:
 
 def _document(about: dict[str, Any], packed: str) -> str:
     """The whole page."""
+    from .. import __version__
+
     charts = [_empty_chart("A"), _empty_chart("B")]
     return render(
         "playground.html",
+        version=__version__,
         **embedded(SCRIPTS, STYLES),
         worker=embedded(WORKER, ())["script"],
         compile=embedded(COMPILER, ())["script"],

@@ -236,11 +236,14 @@ def _page(
     lacking: str | None,
 ) -> str:
     """The whole page; what `schedlab whatif` was asked stands before the numbers of all runs."""
+    from .. import __version__
+
     names = list(dict.fromkeys(s.workload for s in sections))
     policies = list(dict.fromkeys(p for s in sections for p in s.policies))
     recordings = [run for s in sections for run in [s.recorded, *s.runs] if run is not None]
     return render(
         "report.html",
+        version=__version__,
         **embedded(SCRIPTS, ["report.css"]),
         title=f"{_few(names, 'workloads')} under {_few(policies, 'policies')}",
         n_runs=sum(len(s.runs) for s in sections),
