@@ -7,6 +7,7 @@ Numbers of worlds are fixed, not times: a batch draws the same worlds on every m
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 import subprocess
@@ -140,6 +141,15 @@ def test_declarations_decide_what_is_held_against_a_policy(simulator):
     assert task.held == {"error", "work", "consistency", "race", "deadlock"}
     assert "stall" in replace(task, are_chosen=True).held
     assert "work" not in task_of("o1").held
+
+
+def test_help_names_every_property():
+    command = [sys.executable, "-m", "schedlab", "check", "--help"]
+    text = subprocess.run(
+        command, capture_output=True, text=True, check=True, env={**os.environ, "COLUMNS": "200"}
+    )
+    listed = re.search(r"--property.*?Of (.*?); default: all", text.stdout, re.DOTALL)
+    assert [name.strip(" │\n") for name in listed[1].split(",")] == list(PROPERTIES)
 
 
 def test_signatures_keep_the_kind_and_drop_names_and_numbers():
