@@ -84,7 +84,7 @@ def test_policy_is_loaded_for_its_runs_and_for_no_others(machine):
     loads = [index for index, line in enumerate(text) if line.startswith("load ")]
     assert len(loads) == 2
     for index in loads:
-        assert text[index].endswith("--partial") and "--set quantum_ns=10000000" in text[index]
+        assert " --partial " in text[index] and "--set quantum_ns=10000000" in text[index]
         assert text[index + 1 : index + 3] == ["run", "unload"]
 
 
