@@ -43,7 +43,11 @@ def check(
     ] = None,
     properties: Annotated[
         str | None,
-        typer.Option("--property", metavar="NAME,...", help="Of error, stall, invariant, work, deadlock, race, consistency, worse; default: all."),
+        typer.Option(
+            "--property",
+            metavar="NAME,...",
+            help="Of error, stall, invariant, work, deadlock, race, consistency, worse; default: all.",
+        ),
     ] = None,
     never_worse_than: Annotated[
         str | None,
