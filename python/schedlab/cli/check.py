@@ -32,6 +32,9 @@ def register(app: typer.Typer) -> None:
     app.command()(check)
 
 
+PROPERTY_HELP = "Of error, stall, invariant, work, deadlock, race, consistency, worse; default: all."
+
+
 def check(
     policy: Annotated[str, typer.Argument(help="A name, or a C file.")],
     budget: Annotated[str, typer.Option(help="How long to search, such as 60s.")] = "60s",
@@ -42,12 +45,7 @@ def check(
         str | None, typer.Option(help="Keep to its tasks, and draw only machine, seed and knobs.")
     ] = None,
     properties: Annotated[
-        str | None,
-        typer.Option(
-            "--property",
-            metavar="NAME,...",
-            help="Of error, stall, invariant, work, deadlock, race, consistency, worse; default: all.",
-        ),
+        str | None, typer.Option("--property", metavar="NAME,...", help=PROPERTY_HELP)
     ] = None,
     never_worse_than: Annotated[
         str | None,
