@@ -5,6 +5,8 @@
 char _license[] SEC("license") = "GPL";
 
 #define SHARED 1
+#define OTHER 2		/* the second of them */
+#define NUMBERED 100
 
 static inline void kick_idle_for(struct task_struct *p)
 {

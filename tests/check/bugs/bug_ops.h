@@ -4,8 +4,16 @@
  * which each CPU takes.
  *
  * A policy replaces what is its bug: it defines OWN_SELECT_CPU, OWN_ENQUEUE, OWN_DISPATCH
- * or OWN_INIT, and the function, before it includes this. MORE_OPS are further members.
+ * or OWN_INIT, and the function, before it includes this. Queues: SHARED, NR_SHARED of them, and
+ * NR_NUMBERED from NUMBERED on, such as one for each CPU. MORE_OPS are further members.
  */
+#ifndef NR_SHARED
+#define NR_SHARED 1
+#endif
+#ifndef NR_NUMBERED
+#define NR_NUMBERED 0
+#endif
+
 #ifndef OWN_SELECT_CPU
 /*
  * Without SCX_WAKE_SYNC: two tasks that wake each other would stay in one CPU's local queue,
@@ -40,7 +48,15 @@ void BPF_STRUCT_OPS(bug_dispatch, s32 cpu, struct task_struct *prev)
 #ifndef OWN_INIT
 s32 BPF_STRUCT_OPS_SLEEPABLE(bug_init)
 {
-	return scx_bpf_create_dsq(SHARED, -1);
+	s32 i, err = 0;
+
+	bpf_for(i, 0, NR_SHARED)
+		if (!err)
+			err = scx_bpf_create_dsq(SHARED + i, -1);
+	bpf_for(i, 0, NR_NUMBERED)
+		if (!err)
+			err = scx_bpf_create_dsq(NUMBERED + i, -1);
+	return err;
 }
 #endif
 

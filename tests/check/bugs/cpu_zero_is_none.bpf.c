@@ -17,7 +17,7 @@ void BPF_STRUCT_OPS(bug_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
 
-	scx_bpf_dsq_insert(p, 100 + cpu, SCX_SLICE_DFL, enq_flags);
+	scx_bpf_dsq_insert(p, NUMBERED + cpu, SCX_SLICE_DFL, enq_flags);
 	kick_idle_for(p);
 }
 
@@ -27,24 +27,15 @@ void BPF_STRUCT_OPS(bug_dispatch, s32 cpu, struct task_struct *prev)
 	s32 i, fullest = 0;
 
 	bpf_for(i, 0, 64)
-		if (scx_bpf_dsq_nr_queued(100 + i) > (fullest ? scx_bpf_dsq_nr_queued(100 + fullest) : 0))
+		if (scx_bpf_dsq_nr_queued(NUMBERED + i) > (fullest ? scx_bpf_dsq_nr_queued(NUMBERED + fullest) : 0))
 			fullest = i;
-	if (fullest && scx_bpf_dsq_move_to_local(100 + fullest, 0))
+	if (fullest && scx_bpf_dsq_move_to_local(NUMBERED + fullest, 0))
 		return;
 	bpf_for(i, 1, 64)
-		if (scx_bpf_dsq_move_to_local(100 + i, 0))
+		if (scx_bpf_dsq_move_to_local(NUMBERED + i, 0))
 			return;
 }
 
-#define OWN_INIT
-s32 BPF_STRUCT_OPS_SLEEPABLE(bug_init)
-{
-	s32 err = 0, cpu;
-
-	bpf_for(cpu, 0, 64)
-		if (!err)
-			err = scx_bpf_create_dsq(100 + cpu, -1);
-	return err;
-}
-
+#define NR_SHARED 0
+#define NR_NUMBERED 64
 #include "bug_ops.h"

@@ -19,7 +19,7 @@ void BPF_STRUCT_OPS(bug_enqueue, struct task_struct *p, u64 enq_flags)
 	u32 n_cpus = scx_bpf_nr_cpu_ids();
 
 	if (p->nr_cpus_allowed < n_cpus && p->nr_cpus_allowed > 1)
-		scx_bpf_dsq_insert(p, 100 + scx_bpf_task_cpu(p), SCX_SLICE_DFL, enq_flags);
+		scx_bpf_dsq_insert(p, NUMBERED + scx_bpf_task_cpu(p), SCX_SLICE_DFL, enq_flags);
 	else
 		scx_bpf_dsq_insert(p, SHARED, SCX_SLICE_DFL, enq_flags);
 	scx_bpf_kick_cpu(scx_bpf_task_cpu(p), SCX_KICK_IDLE);
@@ -29,19 +29,9 @@ void BPF_STRUCT_OPS(bug_enqueue, struct task_struct *p, u64 enq_flags)
 #define OWN_DISPATCH
 void BPF_STRUCT_OPS(bug_dispatch, s32 cpu, struct task_struct *prev)
 {
-	if (!scx_bpf_dsq_move_to_local(100 + cpu, 0))
+	if (!scx_bpf_dsq_move_to_local(NUMBERED + cpu, 0))
 		scx_bpf_dsq_move_to_local(SHARED, 0);
 }
 
-#define OWN_INIT
-s32 BPF_STRUCT_OPS_SLEEPABLE(bug_init)
-{
-	s32 err = scx_bpf_create_dsq(SHARED, -1), cpu;
-
-	bpf_for(cpu, 0, 64)
-		if (!err)
-			err = scx_bpf_create_dsq(100 + cpu, -1);
-	return err;
-}
-
+#define NR_NUMBERED 64
 #include "bug_ops.h"

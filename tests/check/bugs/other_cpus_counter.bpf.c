@@ -15,7 +15,7 @@ void BPF_STRUCT_OPS(bug_enqueue, struct task_struct *p, u64 enq_flags)
 	s32 cpu = scx_bpf_task_cpu(p) & 63;
 
 	__sync_fetch_and_add(&n_queued[cpu], 1);
-	scx_bpf_dsq_insert(p, 100 + cpu, SCX_SLICE_DFL, enq_flags);
+	scx_bpf_dsq_insert(p, NUMBERED + cpu, SCX_SLICE_DFL, enq_flags);
 	kick_idle_for(p);
 }
 
@@ -26,22 +26,13 @@ void BPF_STRUCT_OPS(bug_dispatch, s32 cpu, struct task_struct *prev)
 
 	bpf_for(i, 0, 64) {
 		at = (cpu + i) & 63;
-		if (n_queued[at] <= 0 || !scx_bpf_dsq_move_to_local(100 + at, 0))
+		if (n_queued[at] <= 0 || !scx_bpf_dsq_move_to_local(NUMBERED + at, 0))
 			continue;
 		__sync_fetch_and_add(&n_queued[cpu & 63], -1);
 		return;
 	}
 }
 
-#define OWN_INIT
-s32 BPF_STRUCT_OPS_SLEEPABLE(bug_init)
-{
-	s32 err = 0, cpu;
-
-	bpf_for(cpu, 0, 64)
-		if (!err)
-			err = scx_bpf_create_dsq(100 + cpu, -1);
-	return err;
-}
-
+#define NR_SHARED 0
+#define NR_NUMBERED 64
 #include "bug_ops.h"

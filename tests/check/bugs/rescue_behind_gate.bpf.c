@@ -7,8 +7,6 @@
  */
 #include "bug.h"
 
-#define OTHER 2
-
 static u64 rescued_at;
 
 #define OWN_ENQUEUE
@@ -32,12 +30,5 @@ void BPF_STRUCT_OPS(bug_dispatch, s32 cpu, struct task_struct *prev)
 	scx_bpf_dsq_move_to_local(SHARED, 0);
 }
 
-#define OWN_INIT
-s32 BPF_STRUCT_OPS_SLEEPABLE(bug_init)
-{
-	s32 err = scx_bpf_create_dsq(SHARED, -1);
-
-	return err ? err : scx_bpf_create_dsq(OTHER, -1);
-}
-
+#define NR_SHARED 2
 #include "bug_ops.h"

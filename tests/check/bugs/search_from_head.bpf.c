@@ -10,7 +10,7 @@
 #define OWN_ENQUEUE
 void BPF_STRUCT_OPS(bug_enqueue, struct task_struct *p, u64 enq_flags)
 {
-	scx_bpf_dsq_insert(p, 100 + p->pid % 4, SCX_SLICE_DFL, enq_flags);
+	scx_bpf_dsq_insert(p, NUMBERED + p->pid % 4, SCX_SLICE_DFL, enq_flags);
 	kick_idle_for(p);
 }
 
@@ -20,19 +20,10 @@ void BPF_STRUCT_OPS(bug_dispatch, s32 cpu, struct task_struct *prev)
 	s32 i;
 
 	bpf_for(i, 0, 4)
-		if (scx_bpf_dsq_move_to_local(100 + i, 0))
+		if (scx_bpf_dsq_move_to_local(NUMBERED + i, 0))
 			return;
 }
 
-#define OWN_INIT
-s32 BPF_STRUCT_OPS_SLEEPABLE(bug_init)
-{
-	s32 err = 0, i;
-
-	bpf_for(i, 0, 4)
-		if (!err)
-			err = scx_bpf_create_dsq(100 + i, -1);
-	return err;
-}
-
+#define NR_SHARED 0
+#define NR_NUMBERED 4
 #include "bug_ops.h"

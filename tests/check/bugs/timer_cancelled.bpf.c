@@ -6,8 +6,6 @@
  */
 #include "bug.h"
 
-#define OTHER 2
-
 struct clock {
 	struct bpf_timer timer;
 };
