@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import itertools
 import random
-import re
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -26,6 +25,7 @@ from pathlib import Path
 
 import numpy as np
 
+from documents import write_between
 from schedlab.metrics.dictionary import compute_metrics
 from schedlab.metrics.timeline import Timeline
 from schedlab.records.file import Kind, Stop
@@ -373,30 +373,8 @@ def table(cells: list[Cell], seeds: str = "seed 1") -> str:
 
 
 def write_table(name: str, text: str, document: Path = DOCUMENT) -> None:
-    """Replace what stands between two comments of the page, with today's date.
-
-    Parameters
-    ----------
-    name : str
-        What the first comment says; the second one says `end of` it.
-    text : str
-        The new table.
-    document : pathlib.Path, default DOCUMENT
-        The page.
-
-    Raises
-    ------
-    ValueError
-        If the page has no such comments, or has them twice.
-    """
-    begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
-    block = f"{begin}\nMeasured on {datetime.now(UTC):%Y-%m-%d}. {text}\n{end}"
-    new, nr = re.subn(
-        f"{begin}.*?{end}", lambda _: block, document.read_text(encoding="utf-8"), flags=re.DOTALL
-    )
-    if nr != 1:
-        raise ValueError(f"{document}: {nr} times {begin} to {end}; write the two comments once")
-    document.write_text(new, encoding="utf-8")
+    """Replace a table of a page, with today's date; see `write_between`."""
+    write_between(name, f"Measured on {datetime.now(UTC):%Y-%m-%d}. {text}", document)
 
 
 def copied(program: Path, folder: str) -> Callable[[], Path]:

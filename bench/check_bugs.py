@@ -21,6 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "python")]
 
+from documents import write_between  # noqa: E402
 from schedlab.check.search import BATCH_WORLDS, Task, do_batch  # noqa: E402
 from schedlab.check.shrink import shrink  # noqa: E402
 from schedlab.check.trial import PROPERTIES  # noqa: E402
@@ -29,7 +30,6 @@ from schedlab.policy.build import build_policy  # noqa: E402
 from schedlab.policy.find import load_policy  # noqa: E402
 
 DOCS = ROOT / "docs" / "check.md"
-BEGIN, END = "<!-- bench/check_bugs.py -->\n", "<!-- end -->\n"
 SEED = 1
 NR_BATCHES = 10
 HEAD = (
@@ -66,12 +66,9 @@ def row_of(path: Path) -> tuple[str, float, float]:
     return row, searched, small.seconds
 
 
-def write_into_docs(begin: str, how: str, table: str) -> None:
-    """Replace what is between a mark and the next end."""
-    before, rest = DOCS.read_text(encoding="utf-8").split(begin)
-    after = rest.partition(END)[2]
-    text = f"{before}{begin}\nOn {datetime.now(UTC):%Y-%m-%d}, {how}:\n\n{table}\n{END}{after}"
-    DOCS.write_text(text, encoding="utf-8")
+def write_into_docs(name: str, how: str, table: str) -> None:
+    """Replace a table of docs/check.md."""
+    write_between(name, f"On {datetime.now(UTC):%Y-%m-%d}, {how}:\n\n{table.rstrip()}", DOCS)
 
 
 def main() -> None:
@@ -95,7 +92,7 @@ def main() -> None:
     )
     print(table.splitlines()[-1])
     if given.docs:
-        write_into_docs(BEGIN, f"seed {SEED}, one process", table)
+        write_into_docs("bugs table", f"seed {SEED}, one process", table)
 
 
 if __name__ == "__main__":

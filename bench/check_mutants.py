@@ -181,7 +181,7 @@ def main() -> None:
     table = table_of(counts)
     print(table)
     if given.docs:
-        write_into_docs("<!-- bench/check_mutants.py -->\n", f"seed {SEED}", table)
+        write_into_docs("mutants table", f"seed {SEED}", table)
 
 
 if __name__ == "__main__":

@@ -33,6 +33,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 
+from documents import write_between
 from fair_decisions import SLICE_NS, decisions, sentence
 from schedlab.hosts.launch import Launcher
 from schedlab.hosts.linux_machine import describe_machine
@@ -44,11 +45,6 @@ from schedlab.workload.spec import parse_workload
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENT = ROOT / "docs" / "record.md"
-#: Around each table in the document.
-MARKS = {
-    False: ("<!-- replay table -->", "<!-- end of replay table -->"),
-    True: ("<!-- programs table -->", "<!-- end of programs table -->"),
-}
 TIMEOUT_NS = 30 * 10**9
 FIFO, RR, OTHER = "SCHED_FIFO:10", "SCHED_RR:10", "SCHED_OTHER"
 #: Recorded with the system calls by which tasks wait for each other.
@@ -344,10 +340,7 @@ def main() -> int:
     text = table(found, decided, options.repeats, are_others_small=are_small)
     print(text)
     if options.write:
-        document = DOCUMENT.read_text(encoding="utf-8")
-        begin, end = MARKS[options.programs]
-        pattern = re.compile(re.escape(begin) + ".*" + re.escape(end), re.S)
-        DOCUMENT.write_text(pattern.sub(lambda _: f"{begin}\n{text}\n{end}", document), encoding="utf-8")
+        write_between("programs table" if options.programs else "replay table", text, DOCUMENT)
     return 0
 
 

@@ -24,6 +24,7 @@ import tempfile
 from pathlib import Path
 
 import schedlab
+from documents import write_between
 from schedlab.errors import SchedlabError
 from schedlab.paths import simulator
 from schedlab.policy.build import build_policy
@@ -60,7 +61,6 @@ phases = [{loop = 100000, do = [{run = "1ms"}, {sleep = "1ms"}]}]
 """
 SPEED_CPUS, SPEED_RUNS = 16, 5
 #: Where the table of the page begins and ends.
-MARKS = ("<!-- table -->\n", "<!-- end -->\n")
 
 
 def source_of(folder: Path, name: str) -> Path | None:
@@ -216,8 +216,7 @@ def main() -> None:
         print(*rows[-1], sep=" | ", flush=True)
     table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
     if asked.write:
-        before, rest = PAGE.read_text("utf-8").split(MARKS[0])
-        PAGE.write_text(before + MARKS[0] + table + MARKS[1] + rest.split(MARKS[1])[1], "utf-8")
+        write_between("schedulers table", table.rstrip("\n"), PAGE)
 
 
 if __name__ == "__main__":

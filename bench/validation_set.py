@@ -36,6 +36,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from documents import write_between
 from replay_validation import DOCUMENT, METRICS, PROGRAMS, ROOT, TIMEOUT_NS, error_of, keep_others_small
 from schedlab.errors import SchedlabError
 from schedlab.hosts.linux_machine import describe_machine
@@ -45,7 +46,6 @@ from schedlab.measure.replay import load_recorded
 from schedlab.policy.linux_class import parse_class
 from schedlab.runs.run import make_plan, run_plan
 
-MARKS = ("<!-- validation table -->", "<!-- end of validation table -->")
 CLASSES = ("SCHED_OTHER", "SCHED_FIFO:10", "SCHED_BATCH")
 #: Of each program and class: runs with causes, from which is predicted, and plain ones.
 SOURCES, PLAIN = 2, 3
@@ -320,11 +320,7 @@ def main() -> int:
     text = table(done, skipped)
     print(text)
     if options.write:
-        document = DOCUMENT.read_text(encoding="utf-8")
-        pattern = re.compile(re.escape(MARKS[0]) + ".*" + re.escape(MARKS[1]), re.S)
-        DOCUMENT.write_text(
-            pattern.sub(lambda _: f"{MARKS[0]}\n{text}\n{MARKS[1]}", document), encoding="utf-8"
-        )
+        write_between("validation table", text, DOCUMENT)
     return 0
 
 

@@ -44,7 +44,7 @@ def test_what_a_search_makes_of_a_mutant(simulator):
 def test_the_page_has_all_of_them():
     """`bench/check_mutants.py --docs` writes the rows."""
     page = (ROOT / "docs" / "check.md").read_text(encoding="utf-8")
-    table = page.partition("<!-- bench/check_mutants.py -->")[2].partition("<!-- end -->")[0]
+    table = page.partition("<!-- mutants table -->")[2].partition("<!-- end of mutants table -->")[0]
     rows = re.findall(
         r"^\| ([\w ]+) \| (\d+) \| (\d+) \| .* \| (\d+) \| (\d+) \| (\d+) \|$", table, re.MULTILINE
     )
