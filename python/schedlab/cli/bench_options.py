@@ -6,13 +6,14 @@ Read next: bench.py; measure/bench_series.py, which does what they ask for.
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
+
+from .options import declared, keyword
 
 #: Name, type, default and `typer.Option`.
 _OPTIONS: tuple[tuple[str, Any, Any, Any], ...] = (
@@ -38,19 +39,13 @@ def with_series_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command these options; it gets their values as one dict, `series`."""
     given = inspect.signature(command, eval_str=True)
     mine = [each for each in given.parameters.values() if each.name != "series"]
-    added = [
-        inspect.Parameter(
-            name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option]
-        )
-        for name, kind, default, option in _OPTIONS
+    parameters = [
+        *(each.replace(kind=each.KEYWORD_ONLY) for each in mine),
+        *(keyword(*option) for option in _OPTIONS),
     ]
-    parameters = [*(each.replace(kind=each.KEYWORD_ONLY) for each in mine), *added]
 
-    @functools.wraps(command)
     def called(**values: Any) -> None:
         series = {name: values.pop(name) for name, *_ in _OPTIONS}
         command(**values, series=series)
 
-    called.__signature__ = given.replace(parameters=parameters)  # type: ignore[attr-defined]
-    called.__annotations__ = {each.name: each.annotation for each in parameters}
-    return called
+    return declared(command, called, parameters)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,22 +30,34 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     early, late = ([each for each in mine if (each.name in _LATE) == is_late] for is_late in (False, True))
     parameters = [each.replace(kind=each.KEYWORD_ONLY) for each in (*early, *options, *late)]
 
-    @functools.wraps(command)
     def called(**values: Any) -> None:
         command(**{name: value for name, value in values.items() if value is not None or name not in _WORDS})
 
-    called.__signature__ = given.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return declared(command, called, parameters)
+
+
+def declared(
+    command: Callable[..., None], called: Callable[..., None], parameters: Sequence[inspect.Parameter]
+) -> Callable[..., None]:
+    """Have Typer call `called` in place of a command, with these parameters and the command's help."""
+    functools.update_wrapper(called, command)
+    called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     called.__annotations__ = {each.name: each.annotation for each in parameters}
     return called
+
+
+def keyword(name: str, kind: Any, default: Any, option: Any) -> inspect.Parameter:
+    """One option, as Typer takes it."""
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option]
+    )
 
 
 _WORDS = {option.word for option in OPTIONS.values()}
 
 
 def _parameter(option: Option) -> inspect.Parameter:
-    """One option, as Typer takes it."""
+    """An option of a run."""
     flag = typer.Option(option.flag, metavar=option.metavar, help=option.help)
     default = list(option.default) if option.kind == "texts" else option.default
-    annotation: Any = Annotated[_KINDS[option.kind], flag]
-    kind = inspect.Parameter.KEYWORD_ONLY
-    return inspect.Parameter(option.word, kind, default=default, annotation=annotation)
+    return keyword(option.word, _KINDS[option.kind], default, flag)
