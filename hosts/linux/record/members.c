@@ -161,8 +161,10 @@ static void find_depths(struct process *list, size_t nr)
 		list[i].depth = depth_plus_1[list[i].pid] - 1;
 }
 
-/* Calls @found for each process of one folder of a group. */
-static void read_group(const char *folder, void (*found)(uint32_t pid))
+/* Of visit_group(): nftw() passes nothing on. */
+static void (*found_in_group)(uint32_t pid);
+
+static void read_group(const char *folder)
 {
 	char path[sizeof(group) + 16];
 	unsigned int pid;
@@ -172,7 +174,7 @@ static void read_group(const char *folder, void (*found)(uint32_t pid))
 	file = fopen(path, "re");
 	while (file && fscanf(file, "%u", &pid) == 1) {
 		if (pid && pid < PIDS_MAX)
-			found(pid);
+			found_in_group(pid);
 	}
 	if (file)
 		fclose(file);
@@ -191,24 +193,21 @@ static void put_new(uint32_t pid)
 		put_threads(&p);
 }
 
-static int find_roots(const char *path, const struct stat *status, int type,
-		      struct FTW *at)
+static int read_folder(const char *path, const struct stat *status, int type,
+		       struct FTW *at)
 {
 	(void)status;
 	(void)at;
 	if (type == FTW_D)
-		read_group(path, make_root);
+		read_group(path);
 	return 0;
 }
 
-static int find_new(const char *path, const struct stat *status, int type,
-		    struct FTW *at)
+/* Calls @found for each process of the group and those below it. */
+static void visit_group(void (*found)(uint32_t pid))
 {
-	(void)status;
-	(void)at;
-	if (type == FTW_D)
-		read_group(path, put_new);
-	return 0;
+	found_in_group = found;
+	nftw(group, read_folder, GROUP_DEPTH_MAX, FTW_PHYS);
 }
 
 void members_forget(uint32_t pid)
@@ -222,7 +221,7 @@ void members_follow(void)
 	if (!group[0] || now_ns() - followed_ns < FOLLOW_NS)
 		return;
 	followed_ns = now_ns();
-	nftw(group, find_new, GROUP_DEPTH_MAX, FTW_PHYS);
+	visit_group(put_new);
 }
 
 void members_put(const struct selection *s)
@@ -241,7 +240,7 @@ void members_put(const struct selection *s)
 		depth_plus_1[s->root] = 1;
 	if (s->by == IN_GROUP) {
 		snprintf(group, sizeof(group), "%s", s->group);
-		nftw(group, find_roots, GROUP_DEPTH_MAX, FTW_PHYS);
+		visit_group(make_root);
 	}
 	nr = read_processes(&list, s);
 	find_depths(list, nr);

@@ -30,7 +30,7 @@ from ..hosts.load import LoadedPolicy
 from ..hosts.recorder import Recorder
 from ..units import parse_duration
 
-#: How often events are looked at, and the shortest and the longest window that a bound is held against.
+#: How often events are looked at, and the shortest window that a bound is held against.
 ROUND_SECONDS, WINDOW_NS_MIN = 0.05, 200_000_000
 #: A quantile of fewer wake-ups is not taken; they are kept for the next window.
 WAKEUPS_MIN = 20
@@ -48,6 +48,7 @@ _HEADER_BYTES = 64
 _SWITCH, _WAKING, _NEW, _EXIT, _RUNTIME, _NAME, _LOST, _SYNC = 1, 2, 4, 7, 10, 11, 13, 14
 #: fallocate(2): FALLOC_FL_KEEP_SIZE and FALLOC_FL_PUNCH_HOLE.
 _PUNCH = 3
+_LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 @dataclass(frozen=True)
@@ -203,9 +204,8 @@ class Canary:
         """Watch a policy from now on, which is being loaded."""
         self.loaded = loaded
         loaded.make_realtime(PRIORITY)
-        with contextlib.suppress(
-            OSError
-        ):  # a machine without real-time classes for us: less sure, and said nowhere else
+        # Where real-time classes are not allowed it is less sure to be in time.
+        with contextlib.suppress(OSError):
             os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY))
         self._thread.start()
 
@@ -244,12 +244,12 @@ class Canary:
 
     def _new(self) -> bytes:
         """Whole events that have come since; their memory is given back."""
-        size = os.fstat(self._file).st_size
-        n_bytes = max(size - self._offset, 0) // _EVENT.itemsize * _EVENT.itemsize
+        n_bytes = max(os.fstat(self._file).st_size - self._offset, 0)
         data = os.pread(self._file, n_bytes, self._offset)
-        self._offset += len(data) // _EVENT.itemsize * _EVENT.itemsize
+        data = data[: len(data) - len(data) % _EVENT.itemsize]
+        self._offset += len(data)
         _LIBC.fallocate(self._file, _PUNCH, ctypes.c_long(_HEADER_BYTES), ctypes.c_long(self._offset))
-        return data[: len(data) // _EVENT.itemsize * _EVENT.itemsize]
+        return data
 
     def _end(self, reason: str) -> None:
         self.reason, self.ended_ns = reason, time.monotonic_ns()
@@ -261,6 +261,3 @@ class Canary:
         return {"bounds": [str(each) for each in self.watch.bounds], "broken": self.broken, "reason": self.reason,
                 "worst_ns": self.watch.worst, "wakeups": self.watch.n_wakeups, "windows": self.watch.n_windows,
                 "lost": self.watch.wakeups.n_lost}  # fmt: skip
-
-
-_LIBC = ctypes.CDLL(None, use_errno=True)

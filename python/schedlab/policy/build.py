@@ -323,14 +323,14 @@ def _sources(policy: Policy, sized: str | None, scratch: Path, *, is_checked: bo
     flags = [*compiler_flags(found, links), *named]
     path = policy.path.absolute()
     code = launch_code(policy.name, policy.path)
-    is_checked = is_checked and bool(invariants_of(policy))
-    if not code and not sized and not is_checked:
+    expressions = invariants_of(policy) if is_checked else []
+    if not code and not sized and not expressions:
         return [*flags, *map(str, (policy.path, *found.sources))]
     lines = [f'#line 1 "{path}"', sized] if sized else [f'#include "{path}"']
     if code:
         lines += [f'#include "{code}"', "int sl_launch(void) { return launch(); }"]
-    if is_checked:
-        lines = with_invariants(policy, lines)
+    if expressions:
+        lines = with_invariants(policy, expressions, lines)
     main = scratch / "main.c"
     main.write_text("".join(f"{line}\n" for line in lines))
     return [*flags, "-iquote", str(path.parent), *map(str, (main, *found.sources))]

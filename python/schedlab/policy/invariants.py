@@ -85,24 +85,23 @@ def _is_balanced(expression: str) -> bool:
     return depth == 0
 
 
-def with_invariants(policy: Policy, lines: list[str]) -> list[str]:
+def with_invariants(policy: Policy, found: list[tuple[int, str]], lines: list[str]) -> list[str]:
     """Surround the lines that a policy is compiled from with what tests its expressions.
 
     Parameters
     ----------
     policy : Policy
         Its header has the expressions.
+    found : list of tuple of int and str
+        These, from `invariants_of`.
     lines : list of str
         C, without them.
 
     Returns
     -------
     list of str
-        The same lines where there are none.
+        More of it.
     """
-    found = invariants_of(policy)
-    if not found:
-        return lines
     tests = [test for line, expression in found for test in _test(policy, line, expression)]
     wrapped = []
     for name, (params, args) in _CALLBACKS.items():

@@ -207,11 +207,11 @@ class Program:
     @property
     def affinity(self) -> list[tuple[int, ...] | None]:
         """`cpus_of` every task, by pid - 1; empty where all may run on all CPUs."""
-        places = zip(
-            self.task_rows["affinity"].tolist(), self.task_rows["affinity_words"].tolist(), strict=True
-        )
-        found = [None if first == layout.NONE else self._cpus_at(first, n_words) for first, n_words in places]
-        return found if any(mask is not None for mask in found) else []
+        rows = self.task_rows
+        if (rows["affinity"] == layout.NONE).all():
+            return []
+        places = zip(rows["affinity"].tolist(), rows["affinity_words"].tolist(), strict=True)
+        return [None if first == layout.NONE else self._cpus_at(first, n_words) for first, n_words in places]
 
     @property
     def names(self) -> dict[int, str]:
