@@ -40,12 +40,35 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 ROOT = Path(__file__).resolve().parent.parent
 SUITES = ("quick", "full", "nightly")
-#: Folders and files whose tests boot machines, run in real time, compile many programs or drive a
-#: browser: none of them is quick. tests/conformance has a little of each host.
+# What pytest makes of a test file, half of the time of collecting it, is kept also where the
+# environment wants no bytecode beside sources.
+sys.dont_write_bytecode = False
+sys.pycache_prefix = str(ROOT / "build" / "pycache")
+
+#: Folders and files whose tests boot machines, run in real time, compile many programs, drive a
+#: browser, or search: none of them is quick. tests/conformance has a little of each host.
 NOT_QUICK = (
-    *(f"tests/{name}/" for name in ("core", "docs", "grade", "kernel", "linux", "page", "uthreads")),
+    *(
+        f"tests/{name}/"
+        for name in ("core", "docs", "grade", "kernel", "linux", "page", "sandbox", "uthreads")
+    ),
+    "tests/meta/test_harness.py",
+    "tests/meta/test_link_policies.py",
     "tests/policies/test_compile.py",
-    "tests/python/test_reproduce.py",
+    *(
+        f"tests/python/test_{name}.py"
+        for name in (
+            "audit",
+            "bench",
+            "causes",
+            "import_fuzz",
+            "process",
+            "report_recorded",
+            "reproduce",
+            "tune",
+        )
+    ),
+    "tests/sim/test_determinism.py",
     "tests/sim/test_wasm.py",
 )
 #: For a test, and for what is built or booted before it: none takes a third of it, and
@@ -92,12 +115,19 @@ def pytest_configure(config):
     config.option.loadscopereorder = False  # the order is that of `pytest_collection_modifyitems`
 
 
+def pytest_ignore_collect(collection_path, config):
+    """A file of which no test would run is not even read."""
+    is_left_out = config.getoption("--suite") == "quick" and collection_path.is_relative_to(ROOT)
+    if is_left_out and f"{collection_path.relative_to(ROOT).as_posix()}/".startswith(NOT_QUICK):
+        return True
+    return None
+
+
 def pytest_collection_modifyitems(config, items):
     left_out = SUITES[SUITES.index(config.getoption("--suite")) + 1 :]
     chosen, dropped = [], []
     for item in items:
         is_dropped = any(item.get_closest_marker(suite) for suite in left_out)
-        is_dropped |= "full" in left_out and item.nodeid.startswith(NOT_QUICK)
         (dropped if is_dropped else chosen).append(item)
     if dropped:
         config.hook.pytest_deselected(items=dropped)
@@ -180,7 +210,10 @@ def first_is_quick(*axes) -> list:
 
 def first_are_quick(number: int, rows: list) -> list:
     """These rows, of which the quick suite has the first."""
-    return [*rows[:number], *(pytest.param(*row, marks=pytest.mark.full) for row in rows[number:])]
+    return [
+        pytest.param(*row, marks=[pytest.mark.full] if place >= number else [])
+        for place, row in enumerate(rows)
+    ]
 
 
 def missing(what: str, hint: str) -> None:

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from conformance import cases
-from conftest import missing
+from conftest import first_are_quick, missing
 from schedlab.errors import UnavailableError
 from schedlab.hosts import guest, kernel_boot, kernel_build
 
@@ -60,9 +60,10 @@ def is_disturbed(answer):
     return any(answer.get(name, 0) >= DISTURBED_NS for name in ("away_ns_max", "timer_late_ns_max"))
 
 
-@pytest.mark.parametrize(
-    "case", [case for case in CASES if case.runs_on("uthreads")], ids=lambda case: case.name
-)
+USER_CASES = [[case] for case in CASES if case.runs_on("uthreads")]
+
+
+@pytest.mark.parametrize("case", first_are_quick(10, USER_CASES), ids=lambda case: case.name)
 def test_user_threads(case, tmp_path, build, compiled):
     runner = build / "hosts" / "uthreads" / "schedlab-uthreads"
     for attempt in range(20):

@@ -184,6 +184,7 @@ class Backwards:
         return future
 
 
+@pytest.mark.full
 def test_any_executor_gives_the_same_tables(swept):
     same_tables(schedlab.sweep("mixed", ["rr", "fifo"], executor=Backwards(), **GRID), swept)
     with ThreadPoolExecutor(2) as executor:

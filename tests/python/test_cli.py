@@ -84,7 +84,7 @@ def test_help_needs_nothing_heavy(environment):
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     first_are_quick(
-        4,
+        2,
         [
             (["runn"], 2, "runn"),
             (["run"], 2, "WORKLOAD"),
@@ -180,7 +180,9 @@ def test_lists_are_json(schedlab, simulator):
     assert (status, checks["host sim"]) == (0, "ok")
 
 
-@pytest.mark.parametrize("command", ["policies", "workloads", "metrics", "doctor"])
+@pytest.mark.parametrize(
+    "command", first_are_quick(1, [["policies"], ["workloads"], ["metrics"], ["doctor"]])
+)
 def test_lists_are_readable(schedlab, simulator, command):
     status, output, errors = schedlab(command)
     assert (status, errors) == (0, "")
@@ -290,6 +292,7 @@ def test_bad_policies_harm_no_other_run(schedlab, simulator, tmp_path):
     assert "Consistency: ok in 2 of 7 runs" in output.splitlines()[0]
 
 
+@pytest.mark.full
 def test_costs_and_topology_reach_the_simulator(schedlab, simulator):
     arguments = ("run", "mixed", "-p", "rr", "--cpus", 4, "--json")
     plain = json.loads(schedlab(*arguments)[1])["runs"][0]
@@ -365,6 +368,7 @@ def test_names_of_values_are_shown_and_taken(schedlab, simulator):
     assert named["knobs"]["balance"] == 3
 
 
+@pytest.mark.full
 def test_ctrl_c_leaves_finished_runs_readable(environment, simulator, tmp_path):
     out = tmp_path / "runs"
     process = subprocess.Popen(
@@ -464,6 +468,7 @@ def test_compare_fails_a_build_on_what_got_worse(schedlab, three_sets):
     assert "passes: " in output
 
 
+@pytest.mark.full
 def test_compare_refuses_other_work_by_its_hashes(schedlab, three_sets):
     hashes = [
         json.loads((three_sets / name / "runs.json").read_text())["runs"][0]["program_hash"][:12]
@@ -542,6 +547,7 @@ def test_the_demo_shows_the_verdict_before_the_tables(schedlab, simulator, tmp_p
         assert f"/lab {command}" in output
 
 
+@pytest.mark.full
 def test_output_that_cannot_be_written_is_an_error_not_a_traceback(root):
     """A full disk behind standard output, and a terminal that knows only ASCII."""
     with open("/dev/full", "w") as full:

@@ -462,6 +462,7 @@ def test_a_gate_on_survivors_says_so(folders):
     assert "BUT NOT" not in texts[1]
 
 
+@pytest.mark.full
 def test_at_the_threshold_a_gate_fails_seldom(folders):
     """The true growth is exactly 5 %: one side of a 95 % interval, so 2.5 %."""
     failures = 0

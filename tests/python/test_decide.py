@@ -47,6 +47,7 @@ def false_alarms(draw, n_seeds, n_families, seed):
     return found / n_families
 
 
+@pytest.mark.full
 def test_decide_false_alarms_of_a_family_are_rare():
     """One distribution in the quick suite; docs/statistics.md has those of the next test."""
     assert max(false_alarms("normal", 10, 60, seed=1)) <= 0.1

@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import schedlab
+from conftest import first_is_quick
 from python.record_files import timeline_of
 from schedlab.cli.app import app
 from schedlab.cli.pictures import open_run
@@ -85,8 +86,7 @@ def counted(timeline, wait):
     return dict(total)
 
 
-@pytest.mark.parametrize("policy", ["fifo", "rr", "mlfq", "eevdf"])
-@pytest.mark.parametrize("cpus", [1, 3])
+@pytest.mark.parametrize(("policy", "cpus"), first_is_quick(["rr", "eevdf", "fifo", "mlfq"], [3, 1]))
 def test_the_parts_of_every_wait_add_up_and_are_those_counted_record_by_record(tmp_path, policy, cpus):
     _, timeline = run_of(tmp_path, "mixed", policy, cpus=cpus)
     tasks = timeline.by_task

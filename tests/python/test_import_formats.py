@@ -101,6 +101,7 @@ def _shifted(name, fields):
     return tuple(value + 3_141_000 if i in at and value else value for i, value in enumerate(fields))
 
 
+@pytest.mark.full
 def test_a_trace_whose_lines_stand_in_reverse_is_read_in_time(tmp_path):
     """It was sorted by swapping neighbours: quadratic, minutes for this one."""
     lines = [

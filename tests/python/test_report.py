@@ -248,6 +248,7 @@ def test_warnings_about_few_seeds_are_said(simulator, tmp_path):
     assert 0 < text.index("only 3 runs") < text.index("<table")
 
 
+@pytest.mark.full
 def test_runs_whose_files_are_gone_are_named(simulator, tmp_path):
     runs = make_runs(tmp_path, n_seeds=2)
     (runs / "naps" / "rr" / "seed-1" / "records.slr").unlink()
@@ -300,6 +301,7 @@ def test_report_takes_another_baseline(simulator, tmp_path):
         write_report(runs, tmp_path / "page.html", baseline="fifo")
 
 
+@pytest.mark.full
 def test_a_source_outside_of_the_run_is_not_shown(simulator, tmp_path):
     runs = make_runs(tmp_path, n_seeds=1)
     (runs / "secret").write_text("not of this run")
@@ -410,6 +412,7 @@ def test_figures_are_the_charts_of_the_page(runs, tmp_path):
         assert b"var(--" not in data
 
 
+@pytest.mark.full
 def test_a_hundred_thousand_slices_stay_small(tmp_path):
     made = write_report(many_slices(tmp_path / "runs", n_slices=60_000), tmp_path / "page.html")
     assert made.n_bytes < 1_000_000
@@ -447,6 +450,7 @@ def test_the_command_writes_beside_the_runs_and_says_where(runs, tmp_path):
     }
 
 
+@pytest.mark.full
 def test_the_command_explains_what_it_was_given(runs, tmp_path):
     done = schedlab("report", tmp_path / "nothing", cwd=tmp_path)
     assert done.returncode == 2 and "no such folder" in done.stderr

@@ -294,6 +294,7 @@ SPOT = re.compile(r'(?<== )("[^"\n]*"|[\d_.]+|\[[^\]\n]*\])|(?<=[{, ])(\w+)(?= =
     st.sampled_from(list_workloads()),
     st.lists(st.tuples(st.integers(0), st.sampled_from(JUNK)), min_size=1, max_size=3),
 )
+@pytest.mark.full
 def test_no_damage_to_a_file_does_more_than_raise(info, changes):
     """Whatever stands in the place of a value or key: faults, or a workload."""
     text = info.path.read_text()

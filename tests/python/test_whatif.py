@@ -225,6 +225,7 @@ def test_wrong_words_are_refused_with_the_remedy(recording, tmp_path):
 # ---- what a person sees --------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_a_trace_of_another_tool_in_a_terminal_of_80_columns(simulator, tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     words = [
@@ -251,6 +252,7 @@ def test_a_trace_of_another_tool_in_a_terminal_of_80_columns(simulator, tmp_path
     assert "<h3>Who pays</h3>" in page
 
 
+@pytest.mark.full
 def test_recommend_is_the_same_over_all_policies(simulator, tmp_path):
     out = str(tmp_path / "out")
     done = CliRunner().invoke(

@@ -105,6 +105,7 @@ def test_an_error_of_ours_in_a_worker_process_is_raised_here(tmp_path, processes
         run_plan(make_plan(["textbook/rr"], ["rr"], tmp_path, n_seeds=30))
 
 
+@pytest.mark.full
 def test_an_interrupt_ends_worker_processes(tmp_path, processes):
     def stop(run):
         if processes and processes[0].answers:

@@ -398,6 +398,7 @@ def test_policy_of_another_layout_is_refused(simulator, folder, tmp_path, file, 
     assert answer["error_kind"] == "policy" and "compile it again" in answer["error"]
 
 
+@pytest.mark.full
 def test_a_policy_that_is_slow_is_not_stuck(simulator, folder):
     """Nearly all CPU time is its callbacks', more than the limit, but each ends after a fifth of that."""
     spend = f"long end = clock() + {CALLBACK_LIMIT_MS * 1000 // 5}; while (clock() < end);"
