@@ -5,13 +5,15 @@ Number and cause in three to five sentences, one picture with the report's bars 
 ours, what the author did well, what to change.
 
 Invariant: every number here is computed from the published tables and the runs.
-Read next: summary.py, which fills the numbers in; page.py, the page.
+Read next: summary.py, which fills the numbers in; templates/answer.html, which asks for them.
 """
 
 from __future__ import annotations
 
-from html import escape
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from markupsafe import Markup
 
 from schedlab import html as page
 from schedlab.plots import charts
@@ -22,30 +24,19 @@ from .claims import measure_on
 from .formula import MissingError
 from .published import Formula
 from .reproduction import Reproduction
-from .summary import Picture, sentences_of, summary_of
-from .text import count_sentences, number_text
+from .summary import Picture, summary_of
+from .text import number_text
 
 
-def answer_section(made: Reproduction) -> str:
-    """Answer, picture, what is good and what to change."""
-    sentences, n_missing = sentences_of(made, "answer")
-    said = "".join(f"<p>{page.prose(sentence)}</p>" for sentence in sentences or count_sentences(made))
-    if n_missing:
-        said += (
-            f'<p class="soft small">{page.counted(n_missing, "more sentence")} of this answer need'
-            f"{'s' if n_missing == 1 else ''} runs that were not done yet: see the set-up at the end.</p>"
-        )
-    halves = "".join(
-        f'<div class="half"><h3>{heading}</h3><ul>{"".join(f"<li>{page.prose(each)}</li>" for each in found)}</ul></div>'
-        for kind, heading in (("well", "What the author did well"), ("change", "What to change"))
-        if (found := sentences_of(made, kind)[0])
-    )
-    drawn = _picture(made)
-    return f"""<section id="answer">
-<h2>The answer in a minute</h2>
-<div class="answer{" drawn" if drawn else ""}"><div class="lead">{said}</div>{drawn}</div>
-<div class="two">{halves}</div>
-</section>"""
+class Drawn(NamedTuple):
+    """The picture: what is compared, and each number as a text, or `"-"`."""
+
+    sources: Sequence[str]
+    drawn: Markup
+    is_log: bool
+    note: str
+    unit: str
+    rows: Sequence[tuple[str, Sequence[str]]]
 
 
 def picture_marks(made: Reproduction, picture: Picture) -> dict[str, list[dict[str, Any]]]:
@@ -81,15 +72,15 @@ def picture_marks(made: Reproduction, picture: Picture) -> dict[str, list[dict[s
     return found
 
 
-def _picture(made: Reproduction) -> str:
-    """The report's bars beside ours, all on one axis."""
+def picture_of(made: Reproduction) -> Drawn | None:
+    """The report's bars beside ours, all on one axis; None where nothing of ours was run."""
     picture = summary_of(made).picture
     if picture is None:
-        return ""
+        return None
     found = picture_marks(made, picture)
     sources = list(found)
     if not set(sources) - {draw.PUBLISHED}:
-        return ""
+        return None
     marks = [mark for mine in found.values() for mark in mine]
     values = [
         value for mark in marks for value in (mark["value"], mark["low"], mark["high"]) if value is not None
@@ -101,28 +92,9 @@ def _picture(made: Reproduction) -> str:
     )
     words = [f"{mark['group']}, {mark['series']}: {number_text(mark['value'])}" for mark in marks]
     label = f"{picture.title}. {picture.unit}. {'; '.join(words)}."
-    legend = "".join(
-        f'<li><span class="swatch" style="background:var(--s{place})"></span>{escape(name)}</li>'
-        for place, name in enumerate(sources)
-    )
-    numbers = "".join(
-        _numbers_row(group, [next((m for m in found[name] if m["group"] == group), None) for name in sources])
-        for group in groups
-    )
-    heads = "".join(f'<th scope="col">{escape(name)}</th>' for name in sources)
-    note = f'<p class="small soft">{page.prose(picture.note)}</p>' if picture.note else ""
-    scale = '<p class="small soft">The axis is logarithmic.</p>' if axis.is_log else ""
+    numbers = {(mark["group"], mark["series"]): number_text(mark["value"]) for mark in marks}
     drawn = page.figure(
         charts.to_svg(chart, has_variables=True), key="picture", title=picture.title, label=label
     )
-    return (
-        f'<div class="picture"><ul class="legend">{legend}</ul>{drawn}{scale}{note}'
-        f'<details class="small"><summary>The numbers of the picture ({escape(picture.unit)})</summary><div class="scroll"><table>'
-        f"<thead><tr><th></th>{heads}</tr></thead><tbody>{numbers}</tbody></table></div></details></div>"
-    )
-
-
-def _numbers_row(group: str, marks: list[dict[str, Any] | None]) -> str:
-    """A row of the picture's numbers."""
-    cells = "".join(f"<td>{number_text(mark['value']) if mark else '-'}</td>" for mark in marks)
-    return f'<tr><th scope="row">{escape(group)}</th>{cells}</tr>'
+    rows = [(group, [numbers.get((group, name), "-") for name in sources]) for group in groups]
+    return Drawn(sources, drawn, axis.is_log, picture.note, picture.unit, rows)

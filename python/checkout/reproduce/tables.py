@@ -7,27 +7,28 @@
 
 Must stay true: a published number is drawn as printed; each of ours links to a run;
 every sample is drawn, the report's too where it prints them.
-Read next: charts.py, which draws; page.py, the page.
+Read next: charts.py, which draws; templates/tables.html, which asks for this.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from html import escape
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from altair.utils.schemapi import debug_mode
+from markupsafe import Markup
 
 from schedlab import html as page
 from schedlab.errors import SpecError, SpecFault
 from schedlab.plots import charts
-from schedlab.stats.inference import mean_interval
+from schedlab.stats.inference import Interval, mean_interval
 
 from . import charts as draw
 from .audit import mean_groups, samples_behind
 from .claims import measure_on
-from .formula import Measure, MissingError, Sample
+from .formula import Measure, MissingError
 from .published import Formula
 from .reproduction import Reproduction
 from .spec import Redrawn, fill
@@ -76,38 +77,42 @@ def redrawn_cells(made: Reproduction, redrawn: Redrawn) -> Iterator[dict[str, An
                 }
 
 
-def tables_section(made: Reproduction) -> str:
-    """All tables and charts of the report, with ours."""
-    parts, before = [], None
-    for number, redrawn in enumerate(made.experiment.redrawn):
-        # Hundreds of charts of two shapes, which tests draw: to check each anew takes longer than to draw it.
-        with debug_mode(False):
-            body = (_table if redrawn.kind == "table" else _boxes)(made, redrawn, f"{number}")
-        if redrawn.where != before:
-            parts.append(f"<h3>{escape(redrawn.where[:1].upper() + redrawn.where[1:])}</h3>")
-        before = redrawn.where
-        note = f'<p class="soft">{page.prose(redrawn.note)}</p>' if redrawn.note else ""
-        unit = f' <span class="soft small">({escape(redrawn.unit)})</span>' if redrawn.unit else ""
-        title = f"{escape(redrawn.title)}{unit}"
-        if redrawn.is_folded:
-            parts.append(
-                f'<details class="redrawn" id="table-{number}"><summary>{title}</summary>{note}{body}</details>'
-            )
-        else:
-            parts.append(f'<div class="redrawn" id="table-{number}"><h4>{title}</h4>{note}{body}</div>')
-    if not parts:
-        return ""
-    return f"""<section id="tables">
-<h2>Its tables and charts, beside ours</h2>
-<p>In a table each number of the report stands over ours: the mean of all runs, with its 95 % interval below, linked to
-the first of these runs; all of them, each with its own number, unfold below a table. In a chart every dot is a run, a line is the interval. Where the numbers lie near each other
-all charts of a row have one axis; else each has its own, and shapes are to be compared.</p>
-{"".join(parts)}</section>"""
+class Charts(NamedTuple):
+    """A chart per source, all of one shape; the legend's names with colour and sign, in the order in each group."""
+
+    figures: Sequence[Markup]
+    axis_words: Sequence[str]
+    legend: Sequence[tuple[str, str, str]] = ()
+    legend_is: str = ""
+    has_shapes: bool = False
+
+
+class Drawn(NamedTuple):
+    """What a template needs of a table or of boxes; `lacks` is None where there is anything to show.
+
+    `sources` are names and titles of what its numbers come from, the report first; `by_place` cells
+    by row, column and source; `measured` those that are ours.
+    """
+
+    lacks: Sequence[str] | None
+    charts: Charts | None = None
+    sources: Mapping[str, str] = MappingProxyType({})
+    by_place: Mapping[tuple[str, str, str], dict[str, Any]] = MappingProxyType({})
+    measured: Sequence[dict[str, Any]] = ()
+    lacking: Sequence[str] = ()
+    is_narrow: bool = False
+
+
+def drawn_of(made: Reproduction, redrawn: Redrawn, key: str) -> Drawn:
+    """A table or chart of the report, with ours; `key` is its own in the page."""
+    # Hundreds of charts of two shapes, which tests draw: to check each anew takes longer than to draw it.
+    with debug_mode(False):
+        return (_table if redrawn.kind == "table" else _boxes)(made, redrawn, key)
 
 
 def link(made: Reproduction, folder: str) -> str:
     """Where a run's own file is, from where the page is."""
-    return escape(os.path.relpath(os.path.join(folder, "run.json"), made.folder), quote=True)
+    return os.path.relpath(os.path.join(folder, "run.json"), made.folder)
 
 
 def _sources(made: Reproduction, redrawn: Redrawn) -> dict[str, str]:
@@ -126,91 +131,28 @@ def _sources(made: Reproduction, redrawn: Redrawn) -> dict[str, str]:
 # ---- tables ------------------------------------------------------------------
 
 
-def _table(made: Reproduction, redrawn: Redrawn, key: str) -> str:
+def _table(made: Reproduction, redrawn: Redrawn, key: str) -> Drawn:
     """A table of the report, and its charts."""
-    cells = list(redrawn_cells(made, redrawn))
-    by_place = {(cell["row"], cell["column"], cell["on"]): cell for cell in cells}
     sources = _sources(made, redrawn)
     if not sources:
-        return f'<p class="soft">Not run this time: needs {escape(", ".join(made.experiment.runs[on].title for on in redrawn.on))}.</p>'
-    columns = "".join(f'<th scope="col">{escape(column)}</th>' for column in redrawn.columns)
-    over = (
-        (
-            f'<tr><th></th><th></th><th scope="colgroup" class="group" colspan="{len(redrawn.columns)}">'
-            f"{escape(redrawn.columns_are)}</th></tr>"
-        )
-        if redrawn.columns_are
-        else ""
-    )
-    bodies = []
-    for row in redrawn.rows:
-        lines = []
-        for place, (source, title) in enumerate(sources.items()):
-            name = f'<th scope="rowgroup" rowspan="{len(sources)}">{escape(row)}</th>' if place == 0 else ""
-            values = "".join(_cell(made, by_place.get((row, column, source))) for column in redrawn.columns)
-            lines.append(
-                f'<tr{"" if source else " class=report"}>{name}<th scope="row">{escape(title)}</th>{values}</tr>'
-            )
-        bodies.append(f"<tbody>{''.join(lines)}</tbody>")
-    reasons = list(
-        dict.fromkeys(
-            f"{sources[cell['on']]}: {cell['reason']}"
-            for cell in cells
-            if "reason" in cell and cell["on"] in sources
-        )
-    )
-    missing = "".join(f'<p class="small soft">No number on {escape(reason)}.</p>' for reason in reasons)
-    # Few charts stand beside a narrow table, else they stand below it.
-    beside = "beside" if max(len(sources), len(redrawn.columns)) <= BESIDE_MAX else "beside below"
-    return (
-        f'<div class="{beside}"><div class="numbers"><div class="scroll" tabindex="0" role="region" '
-        f'aria-label="{escape(redrawn.title)}"><table><thead>{over}<tr><th scope="col">{escape(redrawn.rows_are)}</th>'
-        f'<th scope="col">from</th>{columns}</tr></thead>{"".join(bodies)}</table></div>{missing}{_every_run(made, cells, sources)}</div>'
-        f"{_charts(made, redrawn, cells, sources, key)}</div>"
+        return Drawn([made.experiment.runs[on].title for on in redrawn.on])
+    cells = list(redrawn_cells(made, redrawn))
+    shown = [cell for cell in cells if cell["on"] in sources]
+    lacking = dict.fromkeys(f"{sources[cell['on']]}: {cell['reason']}" for cell in shown if "reason" in cell)
+    return Drawn(
+        None,
+        _charts(made, redrawn, cells, sources, key),
+        sources,
+        {(cell["row"], cell["column"], cell["on"]): cell for cell in cells},
+        [cell for cell in shown if "sample" in cell],
+        list(lacking),
+        max(len(sources), len(redrawn.columns)) <= BESIDE_MAX,
     )
 
 
-def _every_run(made: Reproduction, cells: list[dict[str, Any]], sources: dict[str, str]) -> str:
-    """The runs behind our means, each with its number and its link, on demand."""
-    lines = [
-        f"<li>{escape(cell['row'])}, {escape(cell['column'])}, {escape(sources[cell['on']])}: "
-        f"{values_text(made, cell['sample'])}</li>"
-        for cell in cells
-        if "sample" in cell and cell["on"] in sources
-    ]
-    return (
-        f'<details class="small runs"><summary>Every run of ours, seed 1 first</summary><ul>{"".join(lines)}</ul></details>'
-        if lines
-        else ""
-    )
-
-
-def values_text(made: Reproduction, sample: Sample) -> str:
-    """Write down a sample: the number of each seed, linked to its run, or to all runs that it compares."""
-    digits = 4 if len({*map(number_text, sample.values)}) == len({*sample.values}) else 7
-    parts = []
-    for seed, value, runs in zip(sample.seeds, sample.values, sample.runs, strict=True):
-        links = " ".join(f'<a href="{link(made, run)}">{number}</a>' for number, run in enumerate(runs, 1))
-        parts.append(
-            f'<a href="{link(made, runs[0])}" title="seed {seed}">{number_text(value, digits)}</a>'
-            + (f' <span class="soft">(runs {links})</span>' if len(runs) > 1 else "")
-        )
-    return ", ".join(parts)
-
-
-def _cell(made: Reproduction, cell: dict[str, Any] | None) -> str:
-    """A cell of a redrawn table."""
-    if cell is None:
-        return "<td></td>"
-    if "published" in cell:
-        return f"<td>{cell['published'].middle:,.6g}</td>"
-    if "reason" in cell:
-        return "<td>-</td>"
-    ours = cell["ours"]
-    between = ""
-    if len({*map(number_text, (ours.low, ours.estimate, ours.high))}) > 1 and ours.method != "single":
-        between = f'<span class="between">{number_text(ours.low)} to {number_text(ours.high)}</span>'
-    return f'<td><a href="{link(made, cell["sample"].folders[0])}">{number_text(ours.estimate)}</a>{between}</td>'
+def is_wide(ours: Interval) -> bool:
+    """Whether an interval can be told from its mean."""
+    return len({*map(number_text, (ours.low, ours.estimate, ours.high))}) > 1 and ours.method != "single"
 
 
 # ---- charts ------------------------------------------------------------------
@@ -218,7 +160,7 @@ def _cell(made: Reproduction, cell: dict[str, Any] | None) -> str:
 
 def _charts(
     made: Reproduction, redrawn: Redrawn, cells: list[dict[str, Any]], sources: dict[str, str], key: str
-) -> str:
+) -> Charts | None:
     """A chart per source, all of one shape."""
     is_turned = _is_turned(made, redrawn)
     drawn = {
@@ -227,7 +169,7 @@ def _charts(
     }
     drawn = {name: marks for name, marks in drawn.items() if marks}
     if not drawn:
-        return ""
+        return None
     series, groups = (redrawn.columns, redrawn.rows) if is_turned else (redrawn.rows, redrawn.columns)
     series_are, groups_are = (
         (redrawn.columns_are, redrawn.rows_are) if is_turned else (redrawn.rows_are, redrawn.columns_are)
@@ -262,10 +204,12 @@ def _charts(
                 label=label,
             )
         )
-    return (
-        f'<div class="drawings">{_legend(series, series_are, next(iter(axes.values())).is_log)}<div class="panels">{"".join(figures)}</div>'
-        f"{_axis_words(axes, values)}</div>"
-    )
+    legend = [
+        (name, f"var(--s{place % len(charts.PALETTE)})", SIGNS[place % len(SIGNS)])
+        for place, name in enumerate(series)
+    ]
+    has_shapes = next(iter(axes.values())).is_log
+    return Charts(figures, _axis_words(axes, values), legend, series_are, has_shapes)
 
 
 def _is_turned(made: Reproduction, redrawn: Redrawn) -> bool:
@@ -294,24 +238,7 @@ def _mark(cell: dict[str, Any], is_turned: bool) -> dict[str, Any]:
     }
 
 
-def _legend(series: Sequence[str], series_are: str, has_shapes: bool) -> str:
-    """Colours and shapes of the charts, in the order in which they stand in each group."""
-    if len(series) < 2:
-        return ""
-    items = ""
-    for place, name in enumerate(series):
-        colour = f"var(--s{place % len(charts.PALETTE)})"
-        sign = (
-            f'<span class="shape" style="color:{colour}">{SIGNS[place % len(SIGNS)]}</span>'
-            if has_shapes
-            else f'<span class="swatch" style="background:{colour}"></span>'
-        )
-        items += f"<li>{sign}{escape(name)}</li>"
-    what = f"<li>{escape(series_are)}, in this order:</li>" if series_are else "<li>in this order:</li>"
-    return f'<ul class="legend">{what}{items}</ul>'
-
-
-def _axis_words(axes: dict[str, draw.Axis], values: dict[str, list[float]]) -> str:
+def _axis_words(axes: dict[str, draw.Axis], values: dict[str, list[float]]) -> list[str]:
     """What a reader must know of the axes."""
     words = []
     if len(set(axes.values())) > 1:
@@ -320,10 +247,10 @@ def _axis_words(axes: dict[str, draw.Axis], values: dict[str, list[float]]) -> s
         words.append("The axis is logarithmic.")
         if any(value <= 0 for mine in values.values() for value in mine):
             words.append("What is 0 has no place on it.")
-    return f'<p class="small soft">{" ".join(words)}</p>' if words else ""
+    return words
 
 
-def _boxes(made: Reproduction, redrawn: Redrawn, key: str) -> str:
+def _boxes(made: Reproduction, redrawn: Redrawn, key: str) -> Drawn:
     """Distributions over all tasks of all seeds."""
     import numpy as np
 
@@ -345,7 +272,7 @@ def _boxes(made: Reproduction, redrawn: Redrawn, key: str) -> str:
             )
             found.setdefault(on, []).append({"row": row, "nr": len(values)} | ends)
     if not found:
-        return '<p class="soft">Not run this time.</p>'
+        return Drawn([])
     axes = draw.axes(
         {on: [row["high"] for row in rows] for on, rows in found.items()},
         is_log=False,
@@ -368,7 +295,4 @@ def _boxes(made: Reproduction, redrawn: Redrawn, key: str) -> str:
                 label=f"{redrawn.title}, {title}, in ms. {'; '.join(words)}.",
             )
         )
-    return (
-        '<p class="small soft">Boxes hold the middle half, whiskers reach the extremes, the tick is the median.'
-        f'</p>{_axis_words(axes, {})}<div class="panels">{"".join(figures)}</div>'
-    )
+    return Drawn(None, Charts(figures, _axis_words(axes, {})))
