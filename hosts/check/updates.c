@@ -175,18 +175,17 @@ void check_settle(void)
 
 /* ---- accesses ----------------------------------------------------------------- */
 
-static struct access this_access(const void *at, u32 nr_bytes, const void *pc)
+/* In its place, field by field: a copy would wait for stores of another width. */
+static void fill(struct access *a, const void *at, u64 value, const void *pc,
+		 const struct sl_cpu_report *cpu, u64 version)
 {
-	struct sl_cpu_report cpu = sl_cpu_report(sim_cpu_idx);
-
-	return (struct access){
-		.at = at,
-		.pc = pc,
-		.value = value_at(at, nr_bytes),
-		.event = check_event_number(sim_cpu_idx),
-		.callback = cpu.callback,
-		.task = cpu.callback_task,
-	};
+	a->at = at;
+	a->pc = pc;
+	a->value = value;
+	a->event = check_event_number(sim_cpu_idx);
+	a->version = version;
+	a->callback = cpu->callback;
+	a->task = cpu->callback_task;
 }
 
 static bool is_of_a_task(const void *at)
@@ -195,88 +194,83 @@ static bool is_of_a_task(const void *at)
 }
 
 /* Return: what this CPU's callback has read there, or NULL. */
-static struct access *own_read(const struct access *of)
+static struct access *own_read(const void *at, const struct sl_cpu_report *cpu)
 {
 	struct access *reads = by_cpu[sim_cpu_idx].reads;
 	u32 nr = by_cpu[sim_cpu_idx].nr_reads;
+	u64 event = check_event_number(sim_cpu_idx);
 
-	if (by_cpu[sim_cpu_idx].event != of->event) {
-		by_cpu[sim_cpu_idx].event = of->event;
+	if (by_cpu[sim_cpu_idx].event != event) {
+		by_cpu[sim_cpu_idx].event = event;
 		by_cpu[sim_cpu_idx].nr_reads = 0;
 		return NULL;
 	}
 	for (u32 i = 0; i < nr && i < READS_MAX; i++) {
-		if (reads[i].at == of->at && reads[i].callback == of->callback &&
-		    reads[i].task == of->task)
+		if (reads[i].at == at && reads[i].callback == cpu->callback &&
+		    reads[i].task == cpu->callback_task)
 			return &reads[i];
 	}
 	return NULL;
 }
 
-static void note_read(struct access *a)
+static void note_read(const void *at, u32 nr_bytes, const void *pc)
 {
-	const struct place *place = place_of(a->at);
-	struct access *read = own_read(a);
+	const struct place *place = place_of(at);
+	struct sl_cpu_report cpu = sl_cpu_report(sim_cpu_idx);
+	struct access *read = own_read(at, &cpu);
 
-	a->version = place->write.at == a->at ? place->write.version : 0;
 	if (!read)
 		read = &by_cpu[sim_cpu_idx].reads[by_cpu[sim_cpu_idx].nr_reads++ % READS_MAX];
-	*read = *a;
+	fill(read, at, value_at(at, nr_bytes), pc, &cpu,
+	     place->write.at == at ? place->write.version : 0);
 }
 
-static void note_write(struct access *a, u32 nr_bytes)
+/* What is atomic is never torn, but may lie between another CPU's read and write. */
+static void note_write(const void *at, u32 nr_bytes, const void *pc, bool is_atomic)
 {
 	static u64 nr_writes;
-	struct place *place = place_of(a->at);
-	struct access *read = own_read(a);
+	struct place *place = place_of(at);
+	struct sl_cpu_report cpu = sl_cpu_report(sim_cpu_idx);
+	struct access *read = own_read(at, &cpu);
+	u64 value = value_at(at, nr_bytes);
 
-	if (read && place->write.at == a->at && place->write.version != read->version &&
-	    place->cpu != sim_cpu_idx) {
+	if (read && !is_atomic && place->write.at == at &&
+	    place->write.version != read->version && place->cpu != sim_cpu_idx) {
 		pending.read = *read;
-		pending.write = *a;
+		pending.write.at = at;
+		pending.write.pc = pc;
 		pending.lost = place->write;
 		pending.cpu = sim_cpu_idx;
 		pending.lost_cpu = place->cpu;
-		pending.value_lost = a->value;
+		pending.value_lost = value;
 		pending.nr_bytes = nr_bytes;
 		pending.is_set = true;
 	}
 	if (read)
 		read->at = NULL;
-	a->version = ++nr_writes;
-	place->write = *a;
+	fill(&place->write, at, value, pc, &cpu, ++nr_writes);
 	place->cpu = sim_cpu_idx;
 }
 
 static void access(const void *at, u32 nr_bytes, bool is_write, const void *pc)
 {
-	struct access a;
-
 	if (!check_is_in_event() || check_is_on_stack(at))
 		return;
 	check_point(at, is_write);
 	if (is_of_a_task(at))
 		return;
-	a = this_access(at, nr_bytes, pc);
 	if (is_write)
-		note_write(&a, nr_bytes);
+		note_write(at, nr_bytes, pc, false);
 	else
-		note_read(&a);
+		note_read(at, nr_bytes, pc);
 }
 
-/* What is atomic is never torn, but may lie between another CPU's read and write. */
 static void access_atomically(const void *at, u32 nr_bytes, const void *pc)
 {
-	struct access *read, a;
-
 	if (!check_is_in_event() || check_is_on_stack(at))
 		return;
 	check_point(at, true);
-	a = this_access(at, nr_bytes, pc);
-	read = own_read(&a);
-	if (read)
-		read->at = NULL;
-	note_write(&a, nr_bytes);
+	note_write(at, nr_bytes, pc, true);
 }
 
 /* ---- what the compiler calls --------------------------------------------------- */
