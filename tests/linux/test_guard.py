@@ -7,7 +7,8 @@ import pytest
 
 from linux import event_files as ev
 from schedlab.errors import UsageError
-from schedlab.measure.guard import Wakeups, Watch, parse_bound
+from schedlab.measure.guard import Watch, parse_bound
+from schedlab.measure.live import LiveTasks
 
 MS = 1_000_000
 
@@ -23,7 +24,7 @@ def test_a_bound_that_means_nothing_is_refused(text, message):
 
 def test_wake_ups_are_paired_with_the_switch_to_the_task_across_reads():
     """Pid 10 waits over the end of the first read; 11 ran unseen; 12 waits; pid 0 is no task."""
-    wakeups = Wakeups()
+    wakeups = LiveTasks()
     first = [ev.event(ev.WAKING, 100, 10), ev.event(ev.WAKING, 110, 11), ev.event(ev.SYNC, 200),
              ev.event(ev.SWITCH, 250, 0, 10)]  # fmt: skip
     assert wakeups.feed(b"".join(first)).tolist() == [] and wakeups.waiting == {10: 100, 11: 110}
@@ -36,7 +37,7 @@ def test_wake_ups_are_paired_with_the_switch_to_the_task_across_reads():
 
 
 def test_after_lost_events_no_wait_is_made_up():
-    wakeups = Wakeups()
+    wakeups = LiveTasks()
     wakeups.feed(ev.event(ev.WAKING, 100, 10) + ev.event(ev.SYNC, 200))
     assert (
         wakeups.feed(

@@ -40,6 +40,7 @@ from .quiz import register as register_quiz
 from .record import register as register_record
 from .report import register as register_report
 from .report import show_page
+from .top import register as register_top
 from .verify import register as register_verify
 from .whatif import register as register_whatif
 
@@ -385,6 +386,7 @@ register_playground(app)
 register_quiz(app)
 register_record(app)
 register_report(app)
+register_top(app)
 register_whatif(app)
 if in_checkout() and importlib.util.find_spec("checkout"):
     importlib.import_module("checkout.commands").register(app)

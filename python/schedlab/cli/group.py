@@ -43,6 +43,7 @@ GROUPS = {
         "bench": "schedlab bench -p SCHED_OTHER,SCHED_FIFO:10 --runs 10 -- make -j4",
         "verify": "schedlab verify ./mine.bpf.c",
         "load": "sudo schedlab load mlfq --set quantum_ns=3ms --for 30s",
+        "top": "sudo schedlab top --export 9101",
     },
     "Files of other tools": {
         "import": "schedlab import rt-app load.json --out load.toml",

@@ -1,34 +1,32 @@
 # SPDX-License-Identifier: MIT
 """Guard a policy that is loaded: watch wake-up latencies as they are, and end it when a bound is broken.
 
-    recorder (real-time) --events in memory--> Wakeups --windows--> Guard --end of input--> schedlab-load
+    recorder (real-time) --events in memory--> LiveTasks --windows--> Guard --end of input--> schedlab-load
 
 Wake-ups of all tasks are watched, those that wait still as long as they have waited, so a policy that starves them is
 seen, too. The guard runs with real-time priority, above all that a policy schedules. Each part is watched by another:
 the guard ends the policy when the recorder is silent, the loader when the guard is, and the kernel when the loader dies.
 
 Invariant: whatever dies or stops, the policy is unloaded within a second.
-Read next: hosts/load.py; hosts/linux/record/record.h, which has the events.
+Read next: live.py, which reads the events; hosts/load.py.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..errors import SchedlabError, UsageError
 from ..hosts.load import LoadedPolicy
-from ..hosts.recorder import Recorder
 from ..units import parse_duration
+from .live import EventStream, LiveTasks
 
 #: How often events are looked at, and the shortest window that a bound is held against.
 ROUND_SECONDS, WINDOW_NS_MIN = 0.05, 200_000_000
@@ -41,14 +39,6 @@ HEARTBEAT_MS = 500
 #: Below the recorder's, above all others.
 PRIORITY = 98
 METRICS = {"wakeup_p50": 0.5, "wakeup_p90": 0.9, "wakeup_p99": 0.99, "wakeup_max": 1.0}
-_EVENT = np.dtype([("pid", "<u4"), ("cpu", "<u2"), ("kind", "u1"), ("flags", "u1"), ("t_ns", "<u8"),
-                   ("other", "<u4"), ("value", "<i4")])  # fmt: skip
-_HEADER_BYTES = 64
-#: Of enum event_kind.
-_SWITCH, _WAKING, _NEW, _EXIT, _RUNTIME, _NAME, _LOST, _SYNC = 1, 2, 4, 7, 10, 11, 13, 14
-#: fallocate(2): FALLOC_FL_KEEP_SIZE and FALLOC_FL_PUNCH_HOLE.
-_PUNCH = 3
-_LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 @dataclass(frozen=True)
@@ -80,68 +70,12 @@ def parse_bound(text: str) -> Bound:
     return Bound(metric, limit_ns)
 
 
-class Wakeups:
-    """Latencies of wake-ups, from a recorder's events as they come."""
-
-    def __init__(self) -> None:
-        self._rest = np.zeros(0, _EVENT)
-        #: Tasks that were woken and have not run: since when.
-        self.waiting: dict[int, int] = {}
-        self.n_lost = 0
-        self.seen_ns = 0
-
-    def feed(self, data: bytes) -> np.ndarray:
-        """Latencies of the tasks that began to run; events after the last SYNC, of which some may be missing, wait."""
-        events = np.concatenate([self._rest, np.frombuffer(data, _EVENT)])
-        syncs = events[events["kind"] == _SYNC]
-        events = events[events["kind"] != _NAME]
-        if not len(syncs):
-            self._rest = events
-            return np.zeros(0, np.int64)
-        self.seen_ns = int(syncs["t_ns"].max())
-        is_late = events["t_ns"] > self.seen_ns
-        self._rest, events = events[is_late], events[~is_late]
-        lost = int(events["other"][events["kind"] == _LOST].sum())
-        if lost:
-            # Of tasks that waited it is not known any more.
-            self.n_lost += lost
-            self.waiting.clear()
-        return self._match(events)
-
-    def _match(self, events: np.ndarray) -> np.ndarray:
-        """Pair each wake-up with the switch to its task; what else shows that it runs ends the wait, too."""
-        kind, pid, t_ns = events["kind"], events["pid"], events["t_ns"].astype(np.int64)
-        wakes, switches = (kind == _WAKING) | (kind == _NEW), kind == _SWITCH
-        ends = switches | (kind == _RUNTIME) | (kind == _EXIT)
-        before = list(self.waiting.items())
-        who = np.concatenate(
-            [[p for p, _ in before], pid[wakes], events["other"][switches], pid[ends]]
-        ).astype(np.int64)
-        when = np.concatenate([[t for _, t in before], t_ns[wakes], t_ns[switches], t_ns[ends]]).astype(
-            np.int64
-        )
-        what = np.repeat([0, 1, 2], [len(before) + wakes.sum(), switches.sum(), ends.sum()])
-        order = np.lexsort((what, when, who))
-        order = order[who[order] > 0]
-        who, when, what = who[order], when[order], what[order]
-        is_last = np.append(who[1:] != who[:-1], True) if len(who) else np.zeros(0, bool)
-        is_run = ~is_last & (what == 0) & (np.append(what[1:], 9) == 1)
-        open_wakes = is_last & (what == 0)
-        self.waiting = dict(zip(who[open_wakes].tolist(), when[open_wakes].tolist(), strict=True))
-        first = np.flatnonzero(is_run)
-        return when[first + 1] - when[first]
-
-    def ages(self) -> np.ndarray:
-        """How long those that wait have waited."""
-        return self.seen_ns - np.array([*self.waiting.values()], np.int64)
-
-
 @dataclass
 class Watch:
     """Windows of wake-ups, held against bounds."""
 
     bounds: Sequence[Bound]
-    wakeups: Wakeups = field(default_factory=Wakeups)
+    wakeups: LiveTasks = field(default_factory=LiveTasks)
     worst: dict[str, int] = field(default_factory=dict)
     n_wakeups: int = 0
     n_windows: int = 0
@@ -191,13 +125,7 @@ class Canary:
         self.reason: str | None = None
         self.ended_ns: int | None = None
         self._is_over = threading.Event()
-        self._file = os.memfd_create("schedlab-guard")
-        self._offset = _HEADER_BYTES
-        try:
-            self._recorder = Recorder()
-        except BaseException:
-            os.close(self._file)
-            raise
+        self._stream = EventStream()
         self._thread = threading.Thread(target=self._run, name="guard")
 
     def begin(self, loaded: LoadedPolicy) -> None:
@@ -218,19 +146,18 @@ class Canary:
             self._thread.join()
         with contextlib.suppress(OSError):
             os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
-        self._recorder.close()
-        os.close(self._file)
+        self._stream.__exit__()
 
     def _run(self) -> None:
         """Watch from the beginning of the recording to the end of the policy."""
         try:
-            self._recorder.record_all(Path(f"/proc/{os.getpid()}/fd/{self._file}"))
+            self._stream.begin()
             heard = time.monotonic()
             while not self._is_over.wait(ROUND_SECONDS):
                 assert self.loaded
                 self.loaded.beat()
                 before_ns = self.watch.wakeups.seen_ns
-                self.broken = self.watch.feed(self._new())
+                self.broken = self.watch.feed(self._stream.read())
                 if self.broken:
                     self._end(f"{self.broken['metric']} was {self.broken['value_ns'] / 1e6:.3g} ms")
                     return
@@ -241,15 +168,6 @@ class Canary:
                     return
         except (SchedlabError, OSError, ValueError) as error:
             self._end(f"the guard failed: {error}")
-
-    def _new(self) -> bytes:
-        """Whole events that have come since; their memory is given back."""
-        n_bytes = max(os.fstat(self._file).st_size - self._offset, 0)
-        data = os.pread(self._file, n_bytes, self._offset)
-        data = data[: len(data) - len(data) % _EVENT.itemsize]
-        self._offset += len(data)
-        _LIBC.fallocate(self._file, _PUNCH, ctypes.c_long(_HEADER_BYTES), ctypes.c_long(self._offset))
-        return data
 
     def _end(self, reason: str) -> None:
         self.reason, self.ended_ns = reason, time.monotonic_ns()
