@@ -249,6 +249,45 @@ def test_an_import_replaces_what_was_in_its_directory_and_what_cannot_be_read_do
     assert (out / "events.slev").exists()
 
 
+def ping_pong(skew_us):
+    """Two tasks that wake each other from their own CPUs, every 400 us; the clock of CPU 1 is wrong by so much."""
+
+    def switch(t_us, cpu, left, state, right):
+        return f"x-9 [00{cpu}] d..2. {t_us / 1e6:.6f}: sched_switch: prev_comm={left} prev_pid={PIDS[left]} prev_prio=120 " \
+               f"prev_state={state} ==> next_comm={right} next_pid={PIDS[right]} next_prio=120\n"  # fmt: skip
+
+    lines = []
+    for turn in range(100):
+        cpu, own, other = turn % 2, "ab"[turn % 2], "ba"[turn % 2]
+        t_us = 10_000_000 + 400 * turn + cpu * skew_us
+        idle = f"swapper/{cpu}"
+        lines += [
+            (t_us, switch(t_us, cpu, idle, "R", own)),
+            (
+                t_us + 380,
+                f"{own}-{PIDS[own]} [00{cpu}] d..2. {(t_us + 380) / 1e6:.6f}: sched_waking: comm={other} "
+                f"pid={PIDS[other]} prio=120 target_cpu=00{1 - cpu}\n",
+            ),
+            (t_us + 390, switch(t_us + 390, cpu, own, "S", idle)),
+        ]
+    return "".join(line for _, line in sorted(lines))
+
+
+PIDS = {"swapper/0": 0, "swapper/1": 0, "a": 10, "b": 11}
+
+
+@pytest.mark.parametrize("skew_us", [0, 10, 300, -300, 1000, 70_000])
+def test_clocks_of_cpus_that_differ_are_said(tmp_path, capsys, skew_us):
+    (tmp_path / "t.txt").write_text(ping_pong(skew_us))
+    run = import_trace(tmp_path / "t.txt", tmp_path / "run")
+    show_recording(run)
+    captured = capsys.readouterr()
+    said = " ".join((captured.out + captured.err).split())
+    is_said = "sleepers run again before they are woken: the clocks of CPUs differ" in said
+    assert is_said == (abs(skew_us) > 20), said
+    assert run["recording"]["clocks_differ_ns"] <= 1000 * abs(skew_us)
+
+
 def test_the_line_to_go_on_with_can_be_copied_into_a_shell(tmp_path, capsys):
     (tmp_path / "build.txt").write_text(TRACE_CMD)
     run = import_trace(tmp_path / "build.txt", tmp_path / "a b;c")

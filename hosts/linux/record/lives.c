@@ -53,6 +53,9 @@ struct life {
 	u64 since_ns;		/* it is in this state */
 	u64 started_ns;		/* it has run unseen since then; 0: it has not */
 	u64 yielded_ns;
+	u64 woken_ns;		/* while it runs; 0: it has not been */
+	u16 woken_by_cpu;
+	bool is_unwoken;	/* it runs, and nothing has said that it was woken */
 	char name[NAME_BYTES];
 };
 
@@ -79,6 +82,8 @@ struct converter {
 	u32 nr_roots;
 	u64 nr_lost;
 	u64 nr_repairs;
+	u64 nr_wakeups;		/* of sleepers */
+	u64 nr_unwoken;		/* sleepers that ran without one */
 	u64 nr_inferred;	/* starts that no switch told of */
 	u64 now_ns;		/* since the origin */
 };
@@ -157,6 +162,8 @@ static void run(struct life *l, u64 t_ns, u16 cpu)
 	l->since_ns = t_ns;
 	l->started_ns = 0;
 	l->yielded_ns = 0;
+	l->woken_ns = 0;
+	l->is_unwoken = false;
 	c.cpus[cpu].life = (u32)(l - c.lives);
 	c.cpus[cpu].outsider = 0;
 	c.cpus[cpu].is_known = true;
@@ -276,6 +283,7 @@ static void leave(u16 cpu, u32 pid, int32_t state)
 static void switch_tasks(const struct event *e)
 {
 	struct life *next;
+	bool is_unwoken;
 
 	leave(e->cpu, e->pid, e->value);
 	next = meant(e->other);
@@ -291,9 +299,14 @@ static void switch_tasks(const struct event *e)
 		repair();
 	if (next->state == RUNNING)
 		stop(next, SL_STOP_PREEMPTED);
+	is_unwoken = next->state == BLOCKED && !next->woken_ns;
+	c.nr_unwoken += next->state == BLOCKED;
+	if (next->state == BLOCKED && next->woken_ns && next->woken_by_cpu != next->cpu)
+		clocks_contradict(next->since_ns - next->woken_ns);
 	if (next->state != RUNNABLE || (c.has_begun && !next->number))
 		arrive_or_wake(next, c.now_ns, e->cpu, 0);
 	run(next, c.now_ns, e->cpu);
+	next->is_unwoken = is_unwoken;
 }
 
 /* Some task runs here, and has for so long; which, was not said so far. */
@@ -346,6 +359,16 @@ static struct life *waker_of(const struct event *e)
 	return e->flags & EVENT_IN_SOFTIRQ && l && l->call ? l : NULL;
 }
 
+/* It is awake already, or the clock of this CPU is not that of the CPU it runs on. */
+static void wake_running(struct life *l, const struct event *e)
+{
+	if (l->is_unwoken && e->cpu != l->cpu)
+		clocks_contradict(c.now_ns - l->since_ns);
+	l->is_unwoken = false;
+	l->woken_ns = c.now_ns;
+	l->woken_by_cpu = e->cpu;
+}
+
 static void waking(const struct event *e)
 {
 	struct life *l = meant(e->pid);
@@ -358,8 +381,11 @@ static void waking(const struct event *e)
 		l->cpu = (u16)e->value;
 		output_set_wake_cpu(l->number, l->cpu);
 	}
+	if (l->state == RUNNING)
+		wake_running(l, e);
 	if (l->state != NEW && l->state != BLOCKED)
 		return;
+	c.nr_wakeups += l->state == BLOCKED;
 	waker = waker_of(e);
 	if (l->state == NEW)
 		by = l->parent;
@@ -634,13 +660,15 @@ int convert_main(int argc, char **argv)
 		exit(1);
 	dprintf(answer_fd,
 		"{\"tasks\":%u,\"events\":%llu,\"records\":%llu,\"lost\":%llu,"
-		"\"repairs\":%llu,\"inferred\":%llu,\"origin_ns\":%llu,\"end_ns\":%llu,"
+		"\"repairs\":%llu,\"inferred\":%llu,\"wakeups\":%llu,\"unwoken\":%llu,\"clocks_differ_ns\":%llu,\"origin_ns\":%llu,\"end_ns\":%llu,"
 		"\"cpus\":%u,\"tick_ns\":%llu,\"is_whole\":%s,"
 		"\"have_all_ended\":%s}\n", c.nr_tasks,
 		(unsigned long long)events.nr,
 		(unsigned long long)nr_records,
 		(unsigned long long)c.nr_lost, (unsigned long long)c.nr_repairs,
 		(unsigned long long)c.nr_inferred,
+		(unsigned long long)c.nr_wakeups, (unsigned long long)c.nr_unwoken,
+		(unsigned long long)clocks_differ_ns(c.nr_wakeups),
 		(unsigned long long)c.origin_ns,
 		(unsigned long long)(c.end_ns - c.origin_ns),
 		c.header->nr_cpus, (unsigned long long)c.header->tick_ns,

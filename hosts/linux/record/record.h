@@ -230,6 +230,13 @@ const char *events_walk(const struct events *events, uint64_t end_ns,
 
 int convert_main(int argc, char **argv);
 
+/* ---- clocks.c: whether the clocks of CPUs agree ---------------------------------- */
+
+/* A waking on one CPU and its sleeper's block or run on another stand in the wrong order, @ns apart. */
+void clocks_contradict(uint64_t ns);
+/* Return: by how much clocks differ at least, 0 where nothing speaks for it. */
+uint64_t clocks_differ_ns(uint64_t nr_wakeups);
+
 /* ---- output.c: the file of records ------------------------------------------------ */
 
 void output_open(const char *path, uint32_t nr_cpus, uint64_t tick_ns);

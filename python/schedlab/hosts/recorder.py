@@ -86,6 +86,11 @@ class Converted:
         Times a task came onto a CPU and the kernel did not say so: some hide
         switches from the idle task. When it was follows from the CPU time that
         the task had used by its next event, or is when it could run.
+    n_wakeups, n_unwoken : int
+        Wake-ups of sleepers, and sleepers that ran again without one.
+    clocks_differ_ns : int
+        By so much at least the clocks of CPUs differ, as wake-ups show that come before
+        their sleeper slept; 0: nothing speaks for it.
     origin_ns, end_ns : int
         Time 0 of the records on CLOCK_MONOTONIC; their end since then.
     n_cpus, tick_ns : int
@@ -102,6 +107,9 @@ class Converted:
     n_lost: int
     n_repairs: int
     n_inferred: int
+    n_wakeups: int
+    n_unwoken: int
+    clocks_differ_ns: int
     origin_ns: int
     end_ns: int
     n_cpus: int
@@ -262,6 +270,9 @@ def convert_events(
         n_lost=said["lost"],
         n_repairs=said["repairs"],
         n_inferred=said["inferred"],
+        n_wakeups=said["wakeups"],
+        n_unwoken=said["unwoken"],
+        clocks_differ_ns=said["clocks_differ_ns"],
         origin_ns=said["origin_ns"],
         end_ns=said["end_ns"],
         n_cpus=said["cpus"],

@@ -17,6 +17,7 @@ from rich.markup import escape
 from ..metrics.disturbance import DISTURBED_MAX, describe_disturbance
 from ..paths import own_command
 from ..stats.sentences import show_number
+from ..units import format_duration
 from .tables import COLUMNS, _console, _plain_table, say
 
 #: What a reader asks first of a recording; the rest is in its tables.
@@ -26,6 +27,9 @@ _SHOWN = {
     "wait_ns_mean": "waited for a CPU, mean of tasks", "wakeup_ns_p50": "wake-up latency, median",
     "wakeup_ns_p99": "wake-up latency, p99",
 }  # fmt: skip
+
+#: Part of sleepers that may run without a wake-up before waits are not believed; 2 % are normal.
+UNWOKEN_MAX = 0.1
 
 
 def show_recording(run: dict[str, Any]) -> None:
@@ -59,7 +63,7 @@ def show_recording(run: dict[str, Any]) -> None:
 def _remarks(run: dict[str, Any]) -> list[str]:
     """What a reader must know about how it was recorded."""
     recording = run["recording"]
-    found = _disturbed(run)
+    found = [*_disturbed(run), *_clocks(run)]
     if recording["lost"]:
         found.append(
             f"{recording['lost']:,} events were lost, since the kernel's memory for them was full; "
@@ -95,6 +99,21 @@ def _disturbed(run: dict[str, Any]) -> list[str]:
     return [f"disturbed: {text}"]
 
 
+def _clocks(run: dict[str, Any]) -> list[str]:
+    """How far events contradict each other, where it is too much for waits to be believed."""
+    recording = run.get("recording") or {}
+    differ_ns, n_unwoken = recording.get("clocks_differ_ns", 0), recording.get("unwoken", 0)
+    n_all = n_unwoken + recording.get("wakeups", 0)
+    if not differ_ns and n_unwoken <= UNWOKEN_MAX * n_all:
+        return []
+    by = f" by {format_duration(differ_ns)} at least" if differ_ns else ""
+    return [
+        f"{n_unwoken:,} of {n_all:,} sleepers run again before they are woken: the clocks of CPUs differ{by}, or events are "
+        "missing. Waits and latencies are wrong; record again with one clock (perf record -k CLOCK_MONOTONIC, "
+        "trace-cmd record -C mono)"
+    ]
+
+
 def show_recorded(folder: Path) -> None:
     """Print what a run did when it was recorded, before what others make of it."""
     try:
@@ -105,7 +124,7 @@ def show_recorded(folder: Path) -> None:
     if not metrics:
         return
     disturbed = _disturbed(run)
-    for line in disturbed:
+    for line in (*disturbed, *_clocks(run)):
         say(_console(), escape(line))
     if disturbed and run["recording"]["disturbance"]["share"] > DISTURBED_MAX:
         return
