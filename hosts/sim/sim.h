@@ -206,11 +206,6 @@ static inline void sim_set_cpu(s32 idx)
 	sim_core_cpu = sim.cpus[idx].core;
 }
 
-static inline struct sim_task *sim_task_of(struct sl_task *t)
-{
-	return (struct sim_task *)t;
-}
-
 /* heap.c: what will happen to tasks and timers */
 void sim_heap_push(u64 t_ns, enum sim_event_kind kind, struct sim_task *task);
 void sim_heap_push_first(u64 t_ns, enum sim_event_kind kind, u32 number);
