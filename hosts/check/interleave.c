@@ -19,7 +19,9 @@
  *
  * --interleave SEED:MAX draws at most MAX switches: with an even seed, by random
  * priorities that are drawn anew at each point (POS; Yuan, Yang and Gu 2018), with an odd
- * one, rarely and evenly. --interleave LIST repeats a list.
+ * one, rarely and evenly. --interleave SEED:pctDEPTH draws a priority for each event, and
+ * at each instant DEPTH - 1 points at which the CPU that is there comes behind all others
+ * (PCT; Burckhardt et al. 2010). --interleave LIST repeats a list.
  *
  * Read next: locks.c; updates.c, the points in the policy's own code.
  */
@@ -36,6 +38,9 @@
 #define STACK_BYTES (256U << 10)
 #define SWITCHES_MAX 2048
 #define SWITCH_BYTES_MAX 48
+#define DEPTH_MAX 8
+/* Of each event's; those of changes are smaller. */
+#define PRIORITY_MIN (1U << 31)
 /* A CPU that gets no further, such as in a loop that waits, lets others continue. */
 #define POINTS_IN_A_ROW_MAX 20000
 /* So often in a row no CPU got any further. */
@@ -72,6 +77,9 @@ static u32 nr_in_a_row, nr_relaxes;
 static bool is_random, is_by_priority;
 static u64 random_state;
 static u32 nr_random_max, rarity;
+static u32 depth;			/* of PCT; 0: it is not */
+static u32 nr_guessed;			/* choices that an instant has */
+static u32 nr_choices, change_at[DEPTH_MAX];
 struct entry {
 	u64	event, point;
 	s32	from, to;
@@ -166,6 +174,7 @@ static bool read_list(const char *text)
 static void read_option(const char *text)
 {
 	unsigned long long seed;
+	u32 given = 0;
 	int nr_bytes = 0;
 
 	if (sscanf(text, "%llu:%u%n", &seed, &nr_random_max, &nr_bytes) == 2 && !text[nr_bytes]) {
@@ -173,8 +182,18 @@ static void read_option(const char *text)
 		is_by_priority = seed % 2 == 0;
 		random_state = seed;
 		rarity = 2U << 2 * (draw() % 4);	/* 2, 8, 32 or 128 */
+	} else if (sscanf(text, "%llu:pct%u%n", &seed, &given, &nr_bytes) == 2 &&
+		   !text[nr_bytes] && given && given <= DEPTH_MAX) {
+		depth = given;
+		is_random = true;
+		random_state = seed;
+		nr_random_max = SWITCHES_MAX;
+		nr_guessed = 4U << draw() % 5;	/* 4 to 64 */
+		for (u32 i = 0; i < sim.options->nr_cpus; i++)
+			cpus[i].priority = draw() | PRIORITY_MIN;
 	} else if (!read_list(text)) {
-		sim_fail("usage", 0, "--interleave: '%.80s' is neither SEED:MAX nor a list of switches",
+		sim_fail("usage", 0,
+			 "--interleave: '%.80s' is neither SEED:MAX, SEED:pctDEPTH nor a list of switches",
 			 text);
 	}
 }
@@ -252,6 +271,12 @@ static s32 choose_at_point(s32 from)
 	other = best_other(from, false);
 	if (other < 0)
 		return -1;
+	if (depth) {
+		for (u32 i = 0; i + 1 < depth; i++)
+			c->priority = change_at[i] == nr_choices ? i : c->priority;
+		nr_choices++;
+		return cpus[other].priority > c->priority ? other : -1;
+	}
 	if (!is_by_priority) {
 		cpus[other].priority = draw();
 		return draw() % rarity ? -1 : other;
@@ -278,6 +303,8 @@ static void handle_event(void)
 	check_end_callbacks(current);
 	c->state = CPU_OUTSIDE;
 	c->nr_points++;
+	if (depth)
+		c->priority = draw() | PRIORITY_MIN;
 	chosen = -1;
 }
 
@@ -383,6 +410,9 @@ static s32 choose_next(s32 from)
 /* Run the event that begins on @cpu, and what interleaves with it, to the end. */
 static void run(s32 cpu)
 {
+	nr_choices = 0;
+	for (u32 i = 0; i + 1 < depth; i++)
+		change_at[i] = draw() % nr_guessed;
 	begin(cpu);
 	while (cpu >= 0) {
 		if (cpus[cpu].state == CPU_OUTSIDE)

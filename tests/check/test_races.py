@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import pytest
 
-from schedlab.check.races import columns, fewer_switches
+from schedlab.check.races import columns, fewer_switches, strategy
 from schedlab.check.search import do_batch
 from schedlab.check.shrink import shrink
 from schedlab.check.trial import Laboratory
@@ -53,6 +53,25 @@ def test_an_interleaving_is_repeated_by_its_seed_and_by_its_switches(simulator):
             for again in (f"{seed}:50", trial.interleaving):
                 assert laboratory.try_world(replace(WORLD, interleaving=again)) == trial
         assert laboratory.try_world(replace(WORLD, interleaving="1:0")).finding is None
+
+
+def test_pct_finds_a_race_from_the_depth_that_it_needs(simulator):
+    # Between read and write the other CPU comes, and before it ends, this one's turn is over: two orders.
+    with task_of(TORN).laboratory() as laboratory:
+        failed = {
+            depth: [trial for seed in range(200)
+                    if (trial := laboratory.try_world(replace(WORLD, interleaving=f"{seed}:pct{depth}"))).finding]
+            for depth in (1, 2, 3)
+        }  # fmt: skip
+        assert not failed[1] and failed[2] and failed[3], {depth: len(each) for depth, each in failed.items()}
+        for trial in failed[2][:3]:
+            assert laboratory.try_world(replace(WORLD, interleaving=trial.interleaving)) == trial
+
+
+def test_a_strategy_is_said():
+    assert [strategy(each) for each in ("7:pct2", "4:20", "5:20", "0.1.2>1", "")] == [
+        "PCT, depth 2", "POS, at most 20", "rare switches, at most 20", "", "",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -113,9 +132,13 @@ def test_an_idle_cpu_is_held_against_a_policy_only_where_it_is_asked_for(simulat
     assert "work" in replace(task, races=True, are_chosen=True).held
 
 
-def test_a_list_of_switches_that_is_none_is_refused(simulator):
-    with task_of(TORN).laboratory() as laboratory, pytest.raises(SchedlabError, match="neither SEED:MAX nor"):
-        laboratory.try_world(replace(WORLD, interleaving="0.1.2>"))
+@pytest.mark.parametrize("wrong", ["0.1.2>", "1:pct0", "1:pct9", "1:pct2x"])
+def test_what_is_no_interleaving_is_refused(wrong, simulator):
+    with (
+        task_of(TORN).laboratory() as laboratory,
+        pytest.raises(SchedlabError, match="neither SEED:MAX, SEED:pct"),
+    ):
+        laboratory.try_world(replace(WORLD, interleaving=wrong))
 
 
 def test_the_fast_simulator_has_no_interleavings(simulator, tmp_path):
@@ -138,6 +161,9 @@ def test_command_finds_shows_and_repeats_a_lost_update(tmp_path, simulator):
     done = check(TORN, "--races", "--worlds", 100, "--budget", "600s", cwd=tmp_path)
     assert done.returncode == 1, done.stderr
     line = f"{TORN.read_text().splitlines().index(chr(9) + 'nr_enqueued++;') + 1}: nr_enqueued++;"
+    assert re.search(
+        "First with switches drawn by (PCT, depth|POS, at most|rare switches, at most) [0-9]", done.stdout
+    )
     left, right = [text for text in done.stdout.splitlines() if line in text][:2]
     assert left.index(line) < 10 < 40 < right.index(line)
     (file,) = tmp_path.glob("out/check/torn_counter/race-1.toml")

@@ -33,7 +33,9 @@ FLAGS = ("-fsanitize=thread", "-nodefaultlibs")
 #: It would leave out the read of `n++`.
 FLAGS_CLANG = ("-mllvm", "-tsan-compound-read-before-write=1")
 #: Switches that an interleaving may have: most races need one or two.
-NR_SWITCHES = (1, 2, 3, 5, 20, 200, 2000)
+NR_SWITCHES = ("1", "2", "3", "5", "20", "200", "2000")
+#: Depths of PCT: how many orders between two CPUs have to be hit for a bug to show.
+DEPTHS = ("pct1", "pct2", "pct3")
 #: A list of more switches than these is tried to be replaced by one of so many seeds.
 NR_SWITCHES_SOUGHT = 2
 NR_SEEDS = 24
@@ -46,8 +48,18 @@ _STEP = re.compile(
 
 
 def draw_interleaving(rng: random.Random) -> str:
-    """Draw the seed of an interleaving, and how many switches it has at most."""
-    return f"{rng.randrange(1 << 32)}:{rng.choice(NR_SWITCHES)}"
+    """Draw the seed of an interleaving, and how many switches it has at most, or PCT's depth."""
+    return f"{rng.randrange(1 << 32)}:{rng.choice(NR_SWITCHES + DEPTHS)}"
+
+
+def strategy(interleaving: str) -> str:
+    """By which strategy switches were drawn; empty: there were none, or a list of them."""
+    seed, _, how = interleaving.partition(":")
+    if not how:
+        return ""
+    if how.startswith("pct"):
+        return f"PCT, depth {how[3:]}"
+    return f"{'rare switches' if int(seed) % 2 else 'POS'}, at most {how}"
 
 
 def n_switches(interleaving: str) -> int:

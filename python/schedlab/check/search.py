@@ -26,6 +26,7 @@ from dataclasses import dataclass, field, replace
 
 from ..errors import SchedlabError
 from ..policy.build import BuiltPolicy
+from .races import strategy
 from .shrink import Shrunk, shrink
 from .trial import Finding, Laboratory, NeverWorse, Trial
 from .world import World, change_world, draw_world, interleaved, slice_of
@@ -88,7 +89,8 @@ class Batch:
         self.roles |= {group.role for group in world.groups}
         self.cpus.add(world.n_cpus)
         if trial.finding is not None:
-            self.failed.append((replace(world, interleaving=trial.interleaving), trial.finding))
+            finding = replace(trial.finding, strategy=strategy(world.interleaving))
+            self.failed.append((replace(world, interleaving=trial.interleaving), finding))
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,7 @@ class Found:
 
     first: World
     smallest: Shrunk
+    strategy: str = ""
     n_seen: int = 1
 
 
@@ -269,12 +272,12 @@ def search(
     def take(world: World, finding: Finding) -> None:
         known = seen.get(finding.signature)
         if known is not None:
-            seen[finding.signature] = Found(known.first, known.smallest, known.n_seen + 1)
+            seen[finding.signature] = replace(known, n_seen=known.n_seen + 1)
             return
         _confirm(task, world, finding)
         left = begun + budget_seconds - time.monotonic()
         small = shrink(laboratory, world, finding, slice_ns=slice_ns, seconds_max=min(30.0, max(5.0, left)))
-        seen[finding.signature] = Found(world, small)
+        seen[finding.signature] = Found(world, small, finding.strategy)
 
     def is_over() -> bool:
         enough = n_worlds_max is not None and report.n_worlds >= n_worlds_max

@@ -20,7 +20,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -80,11 +80,14 @@ class Finding:
         What happened, with names and times.
     horizon_ns : int
         How long the world has to last for it.
+    strategy : str
+        By which its switches were drawn, in the search.
     """
 
     broken: str
     text: str
     horizon_ns: int
+    strategy: str = field(default="", compare=False)
 
     @property
     def signature(self) -> str:

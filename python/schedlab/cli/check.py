@@ -208,6 +208,7 @@ def _as_json(report: Report, task: Task, saved: list[Saved]) -> dict[str, Any]:
                 "trials": each.smallest.n_trials,
                 "workload": files.world and str(files.world),
                 "interleaving": each.smallest.world.interleaving or None,
+                "strategy_first": each.strategy or None,
                 "directory": files.run and str(files.run),
                 "run_command": files.run_command,
                 "replay_command": files.replay_command,

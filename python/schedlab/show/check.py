@@ -78,6 +78,8 @@ def _show_found(console: Console, found: Found, files: Saved, task: Task) -> Non
     say(console, f"  Repeat it:   {escape(files.run_command)}")
     if files.replay_command != files.run_command:
         say(console, f"  Once mended: {escape(files.replay_command)}")
+    if found.strategy:
+        say(console, f"  First with switches drawn by {found.strategy}.")
     if files.on_linux:
         say(console, f"  {escape(files.on_linux[:1].upper() + files.on_linux[1:])}")
     say(console, f"  Its run:     {escape(str(files.run))}\n" if files.run else "")
