@@ -87,12 +87,22 @@ struct entry {
 static struct entry *list;	/* to be repeated */
 static u32 nr_listed;
 
-static char *switches;
-static u32 nr_switches, switches_used;
+static struct entry *made;	/* of which there is room for SWITCHES_MAX */
+static u32 nr_switches;
+static char *switches;		/* as text */
 
 const char *check_switches(void)
 {
-	return cpus && nr_switches <= SWITCHES_MAX ? switches : NULL;
+	u32 used = 0;
+
+	if (!cpus || nr_switches > SWITCHES_MAX)
+		return NULL;
+	switches[0] = 0;
+	for (u32 i = 0; i < nr_switches; i++)
+		used += (u32)snprintf(switches + used, SWITCH_BYTES_MAX, "%s%d.%llu.%llu>%d",
+				      i ? "," : "", made[i].from, (unsigned long long)made[i].event,
+				      (unsigned long long)made[i].point, made[i].to);
+	return switches;
 }
 
 bool check_is_in_event(void)
@@ -126,12 +136,13 @@ static u32 draw(void)
 
 static void note_switch(s32 from, s32 to)
 {
-	if (++nr_switches > SWITCHES_MAX)
-		return;
-	switches_used += (u32)snprintf(switches + switches_used, SWITCH_BYTES_MAX,
-				       "%s%d.%llu.%llu>%d", switches_used ? "," : "", from,
-				       (unsigned long long)cpus[from].nr_events,
-				       (unsigned long long)cpus[from].nr_points, to);
+	if (++nr_switches <= SWITCHES_MAX)
+		made[nr_switches - 1] = (struct entry){
+			.event = cpus[from].nr_events,
+			.point = cpus[from].nr_points,
+			.from = from,
+			.to = to,
+		};
 }
 
 /* Return: the CPU that the list names for this point of @from, or -1. */
@@ -432,8 +443,9 @@ void check_prepare_cpus(void)
 		return;
 	coroutines = calloc(SCX_CPUS_MAX, sizeof(*coroutines));
 	list = calloc(SWITCHES_MAX, sizeof(*list));
+	made = calloc(SWITCHES_MAX, sizeof(*made));
 	switches = calloc(SWITCHES_MAX, SWITCH_BYTES_MAX);
-	SL_ASSERT(coroutines && list && switches);
+	SL_ASSERT(coroutines && list && made && switches);
 }
 
 /* Return: false: the CPUs do not interleave, as in hosts/sim. */
@@ -443,7 +455,6 @@ static bool set_up(void)
 		return cpus;
 	check_prepare_cpus();
 	check_prepare_updates();
-	switches[0] = 0;
 	cpus = calloc(sim.options->nr_cpus, sizeof(*cpus));
 	SL_ASSERT(cpus);
 	sim.has_ticks = true;	/* see check_slice_changed() */
