@@ -13,10 +13,11 @@ from dataclasses import replace
 import pytest
 
 from schedlab.check.races import columns, fewer_switches, strategy
+from schedlab.check.save import MARK
 from schedlab.check.search import do_batch
 from schedlab.check.shrink import shrink
 from schedlab.check.trial import Laboratory
-from schedlab.check.world import MS, Group, Phase, World, draw_world, interleaved
+from schedlab.check.world import MS, Group, Phase, World, draw_world, interleaved, to_toml
 from schedlab.errors import SchedlabError
 
 from .test_check import BUGS, check, task_of
@@ -72,6 +73,21 @@ def test_a_strategy_is_said():
     assert [strategy(each) for each in ("7:pct2", "4:20", "5:20", "0.1.2>1", "")] == [
         "PCT, depth 2", "POS, at most 20", "rare switches, at most 20", "", "",
     ]  # fmt: skip
+
+
+def test_a_search_says_in_how_many_worlds_cpus_interleaved(tmp_path, simulator):
+    def covered(*words) -> dict:
+        return json.loads(check(BUGS / "none.bpf.c", *words, "--worlds", 100, "--json", cwd=tmp_path).stdout)
+
+    plain, races = covered(), covered("--races")
+    assert (plain["interleaved"], races["interleaved"]) == (0, races["worlds"])
+    assert 1 in plain["cpus"] and min(races["cpus"]) == 2 and "hog" in races["roles"]
+    how = {"settings": {}, "topology": "", "seed": 1, "interleaving": "1:50"}
+    (tmp_path / "one.toml").write_text(f"{MARK}{json.dumps(how)}\n{to_toml(WORLD)}")
+    alone = covered("--replay", tmp_path / "one.toml")
+    assert (alone["worlds"], alone["interleaved"], alone["cpus"]) == (1, 1, [2])
+    text = " ".join(check(BUGS / "none.bpf.c", "--races", "--worlds", 100, cwd=tmp_path).stdout.split())
+    assert f"CPUs interleaved in {races['worlds']};" in text
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,7 @@ class Batch:
 
     n_worlds: int = 0
     n_repeated: int = 0
+    n_interleaved: int = 0
     failed: list[tuple[World, Finding]] = field(default_factory=list)
     longest_wait_ns: int = 0
     roles: set[str] = field(default_factory=set)
@@ -86,6 +87,7 @@ class Batch:
     def add(self, world: World, trial: Trial) -> None:
         """Count a world, and keep it where it has failed."""
         self.n_worlds += 1
+        self.n_interleaved += bool(world.interleaving)
         self.roles |= {group.role for group in world.groups}
         self.cpus.add(world.n_cpus)
         if trial.finding is not None:
@@ -115,6 +117,8 @@ class Report:
         Worlds that were tried, without those of shrinking.
     n_repeated : int
         Of those, how many were run twice, with equal records.
+    n_interleaved : int
+        Of those, in how many the CPUs interleaved.
     seconds : float
         On the wall clock.
     longest_wait_ns : int
@@ -128,6 +132,7 @@ class Report:
     found: list[Found] = field(default_factory=list)
     n_worlds: int = 0
     n_repeated: int = 0
+    n_interleaved: int = 0
     seconds: float = 0.0
     longest_wait_ns: int = 0
     roles: set[str] = field(default_factory=set)
@@ -138,6 +143,7 @@ class Report:
         """Count what a batch has done."""
         self.n_worlds += batch.n_worlds
         self.n_repeated += batch.n_repeated
+        self.n_interleaved += batch.n_interleaved
         self.longest_wait_ns = max(self.longest_wait_ns, batch.longest_wait_ns)
         self.roles |= batch.roles
         self.cpus |= batch.cpus
@@ -285,10 +291,11 @@ def search(
 
     try:
         for world in corpus:
-            trial = laboratory.try_world(world)
-            report.n_worlds += 1
-            if trial.finding is not None:
-                take(world, trial.finding)
+            tried = Batch()
+            tried.add(world, laboratory.try_world(world))
+            report.add(tried)
+            for failed, finding in tried.failed:
+                take(failed, finding)
         if not is_over():
             _search_in_processes(task, n_processes or os.cpu_count() or 1, report, take, is_over, on_progress,
                                  n_worlds_max)  # fmt: skip

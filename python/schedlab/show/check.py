@@ -38,12 +38,15 @@ def show_report(report: Report, task: Task, saved: list[Saved]) -> None:
     name = escape(task.built.policy.name)
     for found, files in zip(report.found, saved, strict=True):
         _show_found(console, found, files, task)
-    tried = (
-        f"{report.n_worlds:,} worlds in {report.seconds:.0f} s ({', '.join(sorted(report.roles))}; "
-        f"{', '.join(map(str, sorted(report.cpus)))} CPUs; {report.n_repeated} run twice, alike)"
-        if report.roles
-        else f"{report.n_worlds:,} worlds in {report.seconds:.0f} s"
-    )
+    covered = [
+        ", ".join(sorted(report.roles)),
+        f"{', '.join(map(str, sorted(report.cpus)))} CPUs",
+        f"CPUs interleaved in {report.n_interleaved:,}"
+        if report.n_interleaved
+        else "CPUs did not interleave",
+        f"{report.n_repeated} run twice, alike" if report.n_repeated else "",
+    ]
+    tried = f"{report.n_worlds:,} worlds in {report.seconds:.0f} s ({'; '.join(filter(None, covered))})"
     held = ", ".join(sorted(task.held))
     if report.found:
         say(console, f"[bold red]{name} failed[/] in {tried}; held against it: {held}.")
