@@ -2,10 +2,10 @@
 /*
  * clocks.c - whether the clocks of a trace's CPUs agree.
  *
- * Who sleeps blocks, is woken, and runs again, in this order whoever sees it. Where a
- * waking on one CPU stands before its sleeper blocks on another, or after it runs again,
- * the clocks of the two differ by at least as much. One such wake-up can be a lost event,
- * many are none.
+ * A task that sleeps blocks, is woken, and runs again, in this order on whichever CPU it
+ * is seen. Where a waking on one CPU stands before its sleeper blocks on another, or after
+ * it runs again, the clocks of the two differ by at least as much. One such wake-up can be
+ * a lost event, many are none.
  *
  * Called by lives.c.
  */
