@@ -5,6 +5,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import subprocess
+import sys
+import xml.etree.ElementTree as xml
 
 import numpy as np
 import pytest
@@ -15,6 +18,7 @@ from schedlab.metrics.dictionary import HEADLINES
 from schedlab.runs.compare import COMPARED, compare_runs, decide_together
 from schedlab.runs.folders import read_run_folder
 from schedlab.runs.gate import compare_folders, parse_condition
+from schedlab.show.junit import comparison_as_junit
 from schedlab.show.tables import show_comparison
 from schedlab.stats.inference import holm
 from schedlab.stats.sentences import method_sentence, verdict_sentence
@@ -510,6 +514,30 @@ def test_a_failed_run_does_not_pass(folders):
     assert result["comparisons"][0]["seeds"] == [1, 2, 3, 5, 6, 7, 8, 9, 10]
     every = [run | {"status": "failed", "error": "x", "metrics": {}} for run in after]
     assert compare_folders(*folders(before, every), conditions=["wakeup_p99 > +5%"])["is_failed"]
+
+
+@pytest.mark.parametrize(("factor", "status", "failed"), [(1.0, 0, []), (1.2, 1, ["wakeup_p99 > +5%"])])
+def test_compare_writes_its_conditions_as_junit(folders, tmp_path, factor, status, failed):
+    paths, file = folders(*changed(factor)), tmp_path / "junit.xml"
+    gates = ["--fail-if", "wakeup_p99 > +5%", "--fail-if", "wakeup_p99 > +1s"]
+    command = [sys.executable, "-m", "schedlab", "compare", *paths, *gates, "--junit", file]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == status, done.stderr
+    suite = xml.parse(file).getroot()
+    assert (suite.get("tests"), suite.get("failures")) == ("2", str(len(failed)))
+    assert [(case.get("classname"), case.get("name")) for case in suite] == [
+        ("w.rr", "wakeup_p99 > +5%"), ("w.rr", "wakeup_p99 > +1s"),
+    ]  # fmt: skip
+    assert [case.get("name") for case in suite if case.find("failure") is not None] == failed
+
+
+def test_a_failed_run_is_a_failure_of_junit_whatever_its_error_says(folders):
+    before, after = changed(1.0)
+    after[3] |= {"status": "failed", "error": "stall \x1b[31m <&", "metrics": {}}
+    suite = xml.fromstring(comparison_as_junit(compare_folders(*folders(before, after))).encode())
+    (case,) = suite
+    assert (suite.get("failures"), case.get("name")) == ("1", "run with seed 4")
+    assert case.find("failure").text.endswith("stall \ufffd[31m <&")
 
 
 @pytest.mark.parametrize(

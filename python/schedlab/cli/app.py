@@ -317,12 +317,17 @@ def compare(
     ] = [],  # noqa: B006, Typer copies it
     confidence: Annotated[float, typer.Option(help="Of verdicts and of all conditions.")] = 0.95,
     seed: Annotated[int, typer.Option(help="Of the bootstrap.")] = 1,
+    junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write JUnit XML.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Compare the runs of two folders, seed by seed; fail a build on a condition."""
     from ..runs.gate import compare_folders
 
     result = compare_folders(before, after, conditions=fail_if, confidence=confidence, seed=seed)
+    if junit is not None:
+        from ..show.junit import comparison_as_junit
+
+        junit.write_text(comparison_as_junit(result), encoding="utf-8")
     if as_json:
         _print_json(result)
     else:

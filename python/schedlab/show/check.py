@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import xml.etree.ElementTree as xml
 from pathlib import Path
 
 from rich.console import Console
@@ -26,6 +25,7 @@ from ..plots.gantt import draw_text
 from ..program.file import find_program
 from ..records.file import read_records
 from ..stats.sentences import show_time
+from .junit import junit_of
 from .tables import _console, say
 
 #: How much of a run is drawn around a failure.
@@ -120,14 +120,12 @@ def _chart(run: Path, text: str) -> str:
 
 def as_junit(report: Report, task: Task) -> str:
     """Write a report as JUnit XML: a case for each property."""
-    failed = {found.smallest.finding.broken: found for found in report.found}
-    suite = xml.Element("testsuite", name=f"schedlab check {task.built.policy.name}", tests=str(len(task.held)),
-                        failures=str(len(failed)), errors="0", time=f"{report.seconds:.3f}")  # fmt: skip
-    for name in sorted(task.held):
-        case = xml.SubElement(suite, "testcase", classname=task.built.policy.name, name=name)
-        if name in failed:
-            text = failed[name].smallest.finding.text
-            xml.SubElement(case, "failure", message=text.splitlines()[0]).text = (
-                to_toml(failed[name].smallest.world) if failed[name].smallest.world.given is None else text
-            )
-    return '<?xml version="1.0" encoding="utf-8"?>\n' + xml.tostring(suite, encoding="unicode") + "\n"
+    failures = {}
+    for found in report.found:
+        finding, world = found.smallest.finding, found.smallest.world
+        failures[finding.broken] = (
+            finding.text.splitlines()[0], to_toml(world) if world.given is None else finding.text
+        )  # fmt: skip
+    name = task.built.policy.name
+    cases = [(name, each, failures.get(each)) for each in sorted(task.held)]
+    return junit_of(f"schedlab check {name}", cases, seconds=report.seconds)
