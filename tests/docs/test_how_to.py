@@ -44,6 +44,7 @@ def commands_folder(tmp_path_factory, build) -> Path:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_its_commands_work(page, tmp_path, commands_folder):
     env = dict(os.environ, PYTHONPATH=str(ROOT / "python"), PATH=f"{commands_folder}:{os.environ['PATH']}")
+    env["SCHEDLAB"] = str(ROOT)
     for mark, argument, language, text in blocks(page):
         if mark == "file":
             (tmp_path / argument).write_text(text)
