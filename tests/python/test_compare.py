@@ -18,7 +18,7 @@ from schedlab.metrics.dictionary import HEADLINES
 from schedlab.runs.compare import COMPARED, compare_runs, decide_together
 from schedlab.runs.folders import read_run_folder
 from schedlab.runs.gate import compare_folders, parse_condition
-from schedlab.show.junit import comparison_as_junit
+from schedlab.runs.junit import comparison_as_junit
 from schedlab.show.tables import show_comparison
 from schedlab.stats.inference import holm
 from schedlab.stats.sentences import method_sentence, verdict_sentence

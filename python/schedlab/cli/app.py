@@ -325,7 +325,7 @@ def compare(
 
     result = compare_folders(before, after, conditions=fail_if, confidence=confidence, seed=seed)
     if junit is not None:
-        from ..show.junit import comparison_as_junit
+        from ..runs.junit import comparison_as_junit
 
         junit.write_text(comparison_as_junit(result), encoding="utf-8")
     if as_json:

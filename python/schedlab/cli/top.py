@@ -139,12 +139,13 @@ class _Export:
     def give(self, watched: Any, picture: Any) -> None:
         """Take what was last seen."""
         if self._path or self._server:
-            from ..measure.top import prometheus_text, write_whole
+            from ..measure.top import prometheus_text
+            from ..runs.case import write_text
 
             self._text = prometheus_text(watched, picture)
             if self._path:
                 try:
-                    write_whole(self._path, self._text)
+                    write_text(self._path, self._text)
                 except OSError as error:
                     raise UsageError(f"--export {self._path}: {error.strerror}; name another file") from None
 

@@ -15,16 +15,14 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 import xml.etree.ElementTree as xml
 from collections.abc import Sequence
 from typing import Any
 
+from ..runs.junit import clean
 from .assignment import Assignment
 from .decide import Outcome, Part
 from .grade import Report
-
-_CONTROL = re.compile(r"[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def show_points(points: float) -> str:
@@ -162,9 +160,8 @@ def as_junit(assignment: Assignment, reports: Sequence[Report], *, is_student: b
             )
             if not outcome.is_full:
                 text = report.error or "\n".join(seen(outcome, is_student=is_student))
-                clean = _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
                 message = f"{_of(outcome)} points"
-                xml.SubElement(case, "failure", message=message, type="points").text = clean
+                xml.SubElement(case, "failure", message=message, type="points").text = clean(text)
     return '<?xml version="1.0" encoding="utf-8"?>\n' + xml.tostring(root, encoding="unicode") + "\n"
 
 

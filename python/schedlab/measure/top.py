@@ -11,7 +11,6 @@ Read next: live.py.
 
 from __future__ import annotations
 
-import os
 import tempfile
 import time
 from collections import deque
@@ -274,13 +273,3 @@ def prometheus_text(top: Top, picture: Picture) -> str:
         add("schedlab_sched_ext_events", "gauge", "Counters of sched_ext.",
             [(f'{{event="{event}"}}', value) for event, value in ext.counters])  # fmt: skip
     return "\n".join(lines) + "\n"
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Replace a file at once, so that a reader never sees half of it."""
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)

@@ -24,8 +24,8 @@ from ..errors import SchedlabError
 from ..plots.gantt import draw_text
 from ..program.file import find_program
 from ..records.file import read_records
+from ..runs.junit import junit_of
 from ..stats.sentences import show_time
-from .junit import junit_of
 from .tables import _console, say
 
 #: How much of a run is drawn around a failure.

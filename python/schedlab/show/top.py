@@ -18,16 +18,13 @@ import termios
 import tty
 
 from ..measure.top import BUCKETS_NS, Picture
+from ..stats.sentences import show_time
 
 _ENTER, _LEAVE = "\033[?1049h\033[?25l", "\033[?25h\033[?1049l"
 
 
 def _time(ns: int | None) -> str:
-    """Three digits and a unit."""
-    if ns is None:
-        return "-"
-    scale, unit = (1e9, "s") if ns >= 1e9 else (1e6, "ms") if ns >= 1e6 else (1e3, "us")
-    return f"{ns / scale:.3g} {unit}"
+    return "-" if ns is None else show_time(ns)
 
 
 def top_lines(picture: Picture, width: int = 80, height: int = 0) -> list[str]:

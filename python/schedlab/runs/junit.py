@@ -2,7 +2,7 @@
 """JUnit XML of one suite, for continuous integration.
 
 Invariant: any text gives XML that parses; a character that XML has no way to write is replaced.
-Read next: check.py; cli/app.py, `compare`.
+Read next: gate.py; show/check.py and grade/outputs.py, which write it, too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def junit_of(name: str, cases: Sequence[Case], *, seconds: float = 0) -> str:
     for classname, case_name, failure in cases:
         case = xml.SubElement(suite, "testcase", classname=classname, name=case_name)
         if failure is not None:
-            xml.SubElement(case, "failure", message=_clean(failure[0])).text = _clean(failure[1])
+            xml.SubElement(case, "failure", message=clean(failure[0])).text = clean(failure[1])
     return '<?xml version="1.0" encoding="utf-8"?>\n' + xml.tostring(suite, encoding="unicode") + "\n"
 
 
@@ -45,5 +45,6 @@ def comparison_as_junit(result: dict[str, Any]) -> str:
     return junit_of("schedlab compare", cases)
 
 
-def _clean(text: str) -> str:
+def clean(text: str) -> str:
+    """Text as XML can have it."""
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
