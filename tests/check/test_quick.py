@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import os
 import random
 import re
 import shutil
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -159,18 +161,54 @@ def test_a_policy_that_ends_its_process_is_a_finding_and_the_others_go_on(
         assert trials[4] == trials[0]
 
 
-def test_a_process_that_says_nothing_costs_one_world_its_answer(simulator):
-    built = build_policy(load_policy("rr"))
-    pool = Worlds(built, timeout_seconds=60)
+@pytest.fixture
+def pool(simulator):
+    """A process that has run a world, and that world; what the process said is its attribute `said`."""
+    pool = Worlds(build_policy(load_policy("rr")), timeout_seconds=60)
     world = World(1, "", MS, (Group("hog", (Phase("run", MS),)),), horizon_ns=5 * MS)
-    good = pool._request(world)
-    broken = pool._request(replace(world, topology="smt=nothing"))
-    refused = pool._ask([good, broken, good])
-    assert [answer["status"] for answer in refused] == ["ok", "failed", "ok"]
-    assert refused[0] == refused[2] and refused[1]["error_kind"] == "usage"
-    pool._process.end()
-    assert pool.run([world, world])[-1] == refused[0]
+    (pool.said,) = pool.run([world])
+    yield pool, world
     pool.close()
+
+
+def test_a_world_that_is_refused_costs_the_others_nothing(pool):
+    pool, world = pool
+    refused = pool.run([world, replace(world, topology="smt=nothing"), world])
+    assert [answer["status"] for answer in refused] == ["ok", "failed", "ok"]
+    assert refused[0] == refused[2] == pool.said and refused[1]["error_kind"] == "usage"
+
+
+@pytest.mark.parametrize("n_answers", [0, 1])
+def test_a_process_that_is_killed_costs_no_world_its_answer(n_answers, pool, monkeypatch):
+    """Whether the signal comes before the first answer or between two."""
+    pool, world = pool
+    process = pool._process
+    write = process.write
+
+    def write_and_die(data):
+        write(pool._request(world) * n_answers)
+        process.read_until(lambda: process.stdout.count(b"\n") == n_answers, time.monotonic() + 60)
+        process.end()
+        process._process.wait()
+
+    monkeypatch.setattr(process, "write", write_and_die)
+    assert pool.run([world, world]) == [pool.said] * 2
+    assert pool._process is not process
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the system calls are written for x86-64")
+def test_a_world_that_ends_the_process_has_no_answer(tmp_path, simulator):
+    call = 'asm volatile("syscall" : "=a"(pid) : "a"(%s), "D"(pid), "S"(9) : "rcx", "r11", "memory");'
+    body = f"long pid = 0; {call % 110} {call % 62} for (;;) ;"
+    kill_parent = f"({{\n#ifndef __bpf__\n{body}\n#endif\n}});"
+    pool = Worlds(build_policy(variant(tmp_path, kill_parent)), timeout_seconds=60)
+    worlds = [
+        World(n_cpus, "", MS, (Group("hog", (Phase("run", 5 * MS),)),), horizon_ns=20 * MS)
+        for n_cpus in (2, 4, 4, 2)
+    ]
+    answers = pool.run(worlds)
+    pool.close()
+    assert answers[1] is answers[2] is None and answers[0] == answers[3] is not None
 
 
 def test_a_constant_that_is_set_for_a_world_is_not_for_the_next(simulator):

@@ -6,8 +6,8 @@
 An answer decides nothing: it says that the policy has failed, or that the records are to be
 looked at, or that there is nothing in them; see hosts/check/laws.c.
 
-Invariant: a world that ends the process, or keeps it busy for too long, has no answer;
-all others have theirs.
+Invariant: a world that ends a process in which none was run before, or keeps one busy for
+too long, has no answer; all others have theirs. A process that other causes end costs none.
 Read next: trial.py, the caller; hosts/check/worlds.c, the other end.
 """
 
@@ -87,14 +87,16 @@ class Worlds:
         answers: list[Answer | None] = []
         for chunk in _chunks([self._request(world) for world in worlds]):
             while chunk:
-                said = self._ask(chunk)
+                is_new = self._process is None
+                said, is_late = self._ask(chunk)
                 answers += said
                 chunk = chunk[len(said) :]
                 if chunk:
-                    # The one that was next has ended it, or takes too long.
-                    answers.append(None)
-                    del chunk[0]
                     self.close()
+                    # What ends a process with a past may be its past, or a signal: the world is run again.
+                    if is_late or (is_new and not said):
+                        answers.append(None)
+                        del chunk[0]
         return answers
 
     def _request(self, world: World) -> bytes:
@@ -114,8 +116,9 @@ class Worlds:
         line, program = "\t".join(words).encode(), program_of(world)
         return _SIZES.pack(len(line), len(program)) + line + program
 
-    def _ask(self, requests: list[bytes]) -> list[Answer]:
-        """The answers that come; fewer than requests where the process ends or is late."""
+    def _ask(self, requests: list[bytes]) -> tuple[list[Answer], bool]:
+        """The answers that come, fewer than requests where the process ends or is late; whether it is late."""
+        is_late = False
         try:
             if self._process is None:
                 self._process = self._start()
@@ -125,13 +128,13 @@ class Worlds:
                 lambda: process.stdout.count(b"\n") >= len(requests), time.monotonic() + self.timeout_seconds
             )
         except TimeoutError:
-            pass
+            is_late = True
         except (SchedlabError, OSError):
-            return []
+            return [], False
         *lines, rest = bytes(process.stdout).split(b"\n")
         process.stdout[:] = rest
         process.log.take()
-        return [self._read(line) for line in lines]
+        return [self._read(line) for line in lines], is_late
 
     def _start(self) -> Supervised:
         """A process that has this policy."""
