@@ -21,8 +21,6 @@ from schedlab.policy.find import load_policy
 from schedlab.runs.plan import make_plan
 from schedlab.runs.run import run_plan
 
-JAIL = Path(jail.__file__)
-
 
 @pytest.fixture(scope="module", autouse=True)
 def tools(need):
@@ -91,13 +89,9 @@ def test_the_jail_gives_up_all_other_files(tmp_path):
         "for path in sys.argv[1:]:\n    try: print(open(path).read())\n    except OSError as e: print(e.strerror)\n"
         "try: open(sys.argv[2] + 'x', 'w')\nexcept OSError as e: print(e.strerror)"
     )
-    words = [
-        word
-        for path in (sys.prefix, sys.base_prefix, "/usr", "/lib", "/lib64", given)
-        for word in ("--read", path)
-    ]
+    readable = [sys.prefix, sys.base_prefix, "/usr", "/lib", "/lib64", str(given)]
     done = subprocess.run(
-        [sys.executable, JAIL, *words, "--", sys.executable, "-S", "-c", "import sys\n" + look, given, other],
+        [*jail.command(readable, []), sys.executable, "-S", "-c", "import sys\n" + look, given, other],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.stdout.split("\n")[:3] == ["mine", "Permission denied", "Permission denied"], done.stderr

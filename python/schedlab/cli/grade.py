@@ -37,7 +37,9 @@ def register(app: typer.Typer) -> None:
 
 def grade(
     assignment: Annotated[Path, typer.Argument(help="The assignment, a TOML file.")],
-    submissions: Annotated[list[Path], typer.Argument(help="The students' C files: ID.bpf.c each.")] = [],  # noqa: B006, Typer copies it
+    submissions: Annotated[
+        list[Path], typer.Argument(help="The students' files: ID.bpf.c, or ID.patch, each.")
+    ] = [],  # noqa: B006, Typer copies it
     secret: Annotated[
         Path | None,
         typer.Option(help="What students' work is drawn from; default: secret.txt beside the assignment."),
@@ -131,12 +133,11 @@ def _write(assignment: Assignment, grades: Grades, out: Path, *, is_student: boo
 
 def _write_student(assignment: Assignment, report: Report, folder: Path) -> None:
     """What a student may have: the page, the submission, and the workloads on which it fails."""
-    from ..grade.grade import SUFFIX
     from ..grade.pages import example_command, example_name, student_page
     from ..runs.case import write_text
 
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{report.student}{SUFFIX}").write_bytes(report.submission.text)
+    (folder / f"{report.student}{assignment.suffix}").write_bytes(report.submission.text)
     for number, example in enumerate(report.examples, 1):
         head = f"# {example.text.splitlines()[0]}\n# {example_command(report, example, number)}\n"
         write_text(folder / example_name(number), head + example.toml)

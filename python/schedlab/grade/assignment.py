@@ -3,6 +3,8 @@
 
 A test has one rule: a key of `RULES` with its limit. `partial` lists weaker limits that
 are worth fewer points; with `each`, every workload of the test decides over its own part.
+What is about the teaching kernel names programs that run in it, or workloads with
+`host = "kernel"`; with `patches`, a submission is a patch of its files, not a policy.
 
 Invariant: an error names the file and the line, and nothing has run then.
 Read next: variants.py; runs.py.
@@ -10,16 +12,18 @@ Read next: variants.py; runs.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator
 
 from ..errors import NotFoundError, SchedlabError, SpecError, UnitError, did_you_mean
+from ..hosts.kernel_boot import CPUS_MAX as KERNEL_CPUS_MAX
 from ..metrics.dictionary import find_metric
-from ..policy.find import find_policy
+from ..policy.find import find_policy, list_policies
 from ..toml_file import Place, Source, read_source
 from ..units import parse_count, parse_duration
 from ..workload.find import load_workload
@@ -38,7 +42,12 @@ RULES = {
     "better_than": ("by", "a metric is better than under another policy"),
     "lines_max": ("lines_max", "lines of the submission"),
     "cost_max": ("cost_max", "instructions of the policy per decision"),
+    "prints": (None, "a program in the teaching kernel prints these lines, in this order"),
 }
+#: Of workloads in the sandbox alone: the kernel's instructions are time there, and are not counted.
+OF_SANDBOX = ("finish", "cost_max")
+#: What a patch may change: files below these, given by patterns.
+PATCHED = ("hosts/kernel/kernel/", "hosts/kernel/user/")
 #: Rules about the file or about all of its runs, not about single workloads.
 OF_SUBMISSION = ("lines_max",)
 SEEDS_MAX = 1000
@@ -88,6 +97,8 @@ class AssignmentTable(Table):
     seeds: Annotated[int, _count(SEEDS_MAX)] = 20
     variants: Annotated[int | None, _count(10 * SEEDS_MAX)] = None
     timeout: Duration = 60_000_000_000
+    patches: list[Text] | None = None
+    policy: Text = "rr"
 
 
 class GradedWorkloadTable(Table):
@@ -96,6 +107,17 @@ class GradedWorkloadTable(Table):
     name: Name
     source: Text
     cpus: Annotated[int | None, _count(CPUS_MAX)] = None
+    hidden: bool = False
+    host: Literal["wasm", "kernel"] = "wasm"
+
+
+class GradedProgramTable(Table):
+    """``[[program]]``."""
+
+    name: Name
+    source: Text
+    arguments: tuple[Text, ...] = ()
+    cpus: Annotated[int, _count(KERNEL_CPUS_MAX)] = 1
     hidden: bool = False
 
 
@@ -118,6 +140,8 @@ class TestTable(_Limits):
     name: Text
     about: Text | None = None
     workloads: list[str] | None = None
+    programs: list[str] | None = None
+    prints: list[Text] | None = None
     hidden: bool = False
     each: bool = False
     partial: tuple[dict[str, Any], ...] = ()
@@ -144,11 +168,42 @@ class Graded:
         CPUs that it is run on.
     is_hidden : bool
         Whether students see its name.
+    is_in_kernel : bool
+        Whether it is run in the teaching kernel, not in the sandbox.
     """
 
     name: str
     workload: Workload = field(repr=False)
     n_cpus: int
+    is_hidden: bool
+    is_in_kernel: bool = False
+
+
+@dataclass(frozen=True)
+class GradedProgram:
+    """A program of an assignment, for the teaching kernel.
+
+    Attributes
+    ----------
+    name : str
+        What students and tests call it.
+    path : pathlib.Path
+        Its C file.
+    arguments : tuple of str
+        What it is given.
+    n_cpus : int
+        CPUs that it is run on.
+    policy : str
+        What schedules it; empty: the submission.
+    is_hidden : bool
+        Whether students see its name.
+    """
+
+    name: str
+    path: Path
+    arguments: tuple[str, ...]
+    n_cpus: int
+    policy: str
     is_hidden: bool
 
 
@@ -175,7 +230,7 @@ class Test:
     levels : tuple of Level
         From the strictest limit on.
     workloads : tuple of str
-        Names; empty for a rule of `OF_SUBMISSION`.
+        Names of workloads or programs; empty for a rule of `OF_SUBMISSION`.
     is_hidden : bool
         Whether students see only its points.
     is_split : bool
@@ -188,6 +243,8 @@ class Test:
         Whose shares; empty: all.
     finish_ns : mapping of str to int
         By task.
+    prints : tuple of str
+        Patterns, each of a whole line.
     """
 
     name: str
@@ -203,6 +260,7 @@ class Test:
     shares_by: str = ""
     tasks: tuple[str, ...] = ()
     finish_ns: Mapping[str, int] = field(default_factory=dict)
+    prints: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -227,6 +285,12 @@ class Assignment:
         In the order of the file.
     tests : tuple of Test
         In the order of the file.
+    programs : mapping of str to GradedProgram
+        In the order of the file.
+    patches : tuple of str
+        Patterns of the kernel's files that a submission is a patch of; empty: it is a policy.
+    policy : str
+        What schedules a patched kernel.
     """
 
     path: Path
@@ -238,6 +302,23 @@ class Assignment:
     timeout_seconds: float
     workloads: Mapping[str, Graded]
     tests: tuple[Test, ...]
+    programs: Mapping[str, GradedProgram] = field(default_factory=dict)
+    patches: tuple[str, ...] = ()
+    policy: str = "rr"
+
+    @property
+    def suffix(self) -> str:
+        """How the name of a submission ends."""
+        return ".patch" if self.patches else ".bpf.c"
+
+    @property
+    def is_about_kernel(self) -> bool:
+        """Whether anything is run in the teaching kernel."""
+        return bool(self.programs) or any(each.is_in_kernel for each in self.workloads.values())
+
+    def is_hidden(self, name: str) -> bool:
+        """Whether students see nothing of a workload or program."""
+        return (self.workloads.get(name) or self.programs[name]).is_hidden
 
     @property
     def points(self) -> float:
@@ -273,20 +354,24 @@ def read_assignment(path: Path) -> Assignment:
         If it has errors; it lists all of them, each with its line.
     """
     source = read_source(path)
-    known = ("assignment", "workload", "test")
+    known = ("assignment", "workload", "program", "test")
     for key in source.values:
         if key not in known:
             source.fault((key,), "", f"unknown table {key!r}{did_you_mean(key, known)}")
     head = _table(AssignmentTable, source, ("assignment",), "assignment", source.values.get("assignment", {}))
     works = _workloads(source, path.parent)
+    patches = tuple(head.patches or ()) if head is not None else ()
+    programs = _programs(source, path.parent, works, head.policy if head is not None and patches else "")
     tests = [
         test
         for index, values in _list(source, "test")
-        if (test := _test(source, index, values, works, path.parent)) is not None
+        if (test := _test(source, index, values, works, programs, path.parent)) is not None
     ]
-    for key, found in (("workload", works), ("test", tests)):
+    for key, found in (("workload", works or programs), ("test", tests)):
         if not found and key not in source.values:
             source.fault((), "", f"no [[{key}]]: an assignment has at least one")
+    if patches:
+        _check_patches(source, patches, works, head.policy)
     starter = None
     if head is not None and head.starter is not None:
         starter = path.parent / head.starter
@@ -304,6 +389,9 @@ def read_assignment(path: Path) -> Assignment:
         timeout_seconds=head.timeout / 1e9,
         workloads=works,
         tests=tuple(tests),
+        programs=programs,
+        patches=patches,
+        policy=head.policy,
     )
 
 
@@ -343,11 +431,59 @@ def _workloads(source: Source, folder: Path) -> dict[str, Graded]:
         n_cpus = table.cpus or max(workload.cpus, workload.cpus_min, 1)
         if n_cpus < workload.cpus_min:
             source.fault((*at, "cpus"), place, f"cpus: it needs at least {workload.cpus_min} (got {n_cpus})")
-        found[table.name] = Graded(table.name, workload, n_cpus, table.hidden)
+        if table.host == "kernel" and n_cpus > KERNEL_CPUS_MAX:
+            source.fault(
+                (*at, "cpus"), place, f"cpus: the kernel has at most {KERNEL_CPUS_MAX} (got {n_cpus})"
+            )
+        found[table.name] = Graded(table.name, workload, n_cpus, table.hidden, table.host == "kernel")
     return found
 
 
-def _test(source: Source, index: int, values: Any, works: Mapping[str, Graded], folder: Path) -> Test | None:
+def _programs(
+    source: Source, folder: Path, works: Mapping[str, Graded], policy: str
+) -> dict[str, GradedProgram]:
+    """All `[[program]]`."""
+    found: dict[str, GradedProgram] = {}
+    for index, values in _list(source, "program"):
+        at: Place = ("program", index)
+        place = f"program {values.get('name', index + 1) if isinstance(values, dict) else index + 1}"
+        table = _table(GradedProgramTable, source, at, place, values)
+        if table is None:
+            continue
+        path = folder / table.source
+        if table.name in found or table.name in works:
+            source.fault((*at, "name"), place, f"name: {table.name!r} is given twice")
+        elif path.suffix != ".c" or not path.is_file():
+            source.fault((*at, "source"), place, f"source: no C file {path}")
+        elif any(re.search(r"\s", word) for word in table.arguments):
+            source.fault((*at, "arguments"), place, "arguments: the kernel takes words without blanks")
+        found[table.name] = GradedProgram(table.name, path, table.arguments, table.cpus, policy, table.hidden)
+    return found
+
+
+def _check_patches(source: Source, patches: Sequence[str], works: Mapping[str, Graded], policy: str) -> None:
+    """Hold `patches`, and what goes with it, against what there is."""
+    at: Place = ("assignment", "patches")
+    for pattern in patches:
+        if not pattern.startswith(PATCHED) or ".." in pattern:
+            asked = " or ".join(PATCHED)
+            source.fault(at, "assignment", f"patches: must be files below {asked} (got {pattern!r})")
+    for name, graded in works.items():
+        if not graded.is_in_kernel:
+            source.fault(at, f"workload {name}", 'a patch is of the teaching kernel: write host = "kernel"')
+    if policy not in list_policies():
+        hint = did_you_mean(policy, list_policies())
+        source.fault(("assignment", "policy"), "assignment", f"policy: no policy {policy!r}{hint}")
+
+
+def _test(
+    source: Source,
+    index: int,
+    values: Any,
+    works: Mapping[str, Graded],
+    programs: Mapping[str, GradedProgram],
+    folder: Path,
+) -> Test | None:
     """One `[[test]]`; None where anything was wrong with it."""
     at: Place = ("test", index)
     name = values.get("name") if isinstance(values, dict) else None
@@ -369,7 +505,8 @@ def _test(source: Source, index: int, values: Any, works: Mapping[str, Graded], 
     if key is not None and getattr(table, key) is None:
         source.fault(at, place, f"key {key!r} is missing")
         return None
-    _check_names(source, at, place, table, rule, works)
+    names = _names(source, at, place, table, rule, works, programs)
+    _check_tasks(source, at, place, table, [works[name] for name in names if name in works])
     metric = _metric(source, at, place, table, rule)
     test = Test(
         name=table.name,
@@ -377,7 +514,7 @@ def _test(source: Source, index: int, values: Any, works: Mapping[str, Graded], 
         rule=rule,
         points=table.points,
         levels=_levels(source, at, place, table, key),
-        workloads=() if rule in OF_SUBMISSION else tuple(table.workloads or works),
+        workloads=names,
         is_hidden=table.hidden,
         is_split=table.each,
         metric=metric,
@@ -385,19 +522,47 @@ def _test(source: Source, index: int, values: Any, works: Mapping[str, Graded], 
         shares_by=table.shares or "",
         tasks=tuple(table.tasks or ()),
         finish_ns=table.finish or {},
+        prints=tuple(table.prints or ()),
     )
     return test if len(source.faults) == n_before else None
 
 
-def _check_names(
-    source: Source, at: Place, place: str, table: TestTable, rule: str, works: Mapping[str, Graded]
-) -> None:
-    """Hold the names of workloads and tasks against what there is."""
-    for number, name in enumerate(table.workloads or ()):
-        if name not in works:
-            hint = did_you_mean(name, works)
-            source.fault((*at, "workloads", number), place, f"workloads: no [[workload]] {name!r}{hint}")
-    chosen = [works[name] for name in table.workloads or works if name in works]
+def _names(
+    source: Source,
+    at: Place,
+    place: str,
+    table: TestTable,
+    rule: str,
+    works: Mapping[str, Graded],
+    programs: Mapping[str, GradedProgram],
+) -> tuple[str, ...]:
+    """Workloads of a test, or programs for a rule about what they print; default: all."""
+    if rule in OF_SUBMISSION:
+        return ()
+    key, other = ("programs", "workloads") if rule == "prints" else ("workloads", "programs")
+    there: Mapping[str, Any] = programs if rule == "prints" else works
+    if getattr(table, other) is not None:
+        source.fault((*at, other), place, f"{other}: a test with {rule!r} is about {key}")
+    named = getattr(table, key)
+    for number, name in enumerate(named or ()):
+        if name not in there:
+            hint = did_you_mean(name, there)
+            source.fault((*at, key, number), place, f"{key}: no [[{key[:-1]}]] {name!r}{hint}")
+        elif rule in OF_SANDBOX and there[name].is_in_kernel:
+            source.fault((*at, key, number), place, f"{rule}: {name} runs in the kernel, which cannot tell")
+    for number, pattern in enumerate(table.prints or ()):
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            source.fault((*at, "prints", number), place, f"prints: {pattern!r} is no pattern: {error}")
+    every = [name for name in there if rule not in OF_SANDBOX or not there[name].is_in_kernel]
+    if not every and not named:
+        source.fault(at, place, f"no [[{key[:-1]}]] that {rule!r} could be about")
+    return tuple(named or every)
+
+
+def _check_tasks(source: Source, at: Place, place: str, table: TestTable, chosen: Sequence[Graded]) -> None:
+    """Hold the names of tasks against what there is."""
     for key, names in (("finish", table.finish or ()), ("tasks", table.tasks or ())):
         for name in names:
             for each in chosen:

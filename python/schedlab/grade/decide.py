@@ -13,6 +13,7 @@ Read next: grade.py; outputs.py.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -110,7 +111,7 @@ def decide_all(
     found: list[Outcome] = []
     for test in assignment.tests:
         if error is not None:
-            hidden = [assignment.workloads[name].is_hidden for name in test.workloads]
+            hidden = [assignment.is_hidden(name) for name in test.workloads]
             is_hidden = bool(hidden) and all(hidden)
             found.append(Outcome(test, 0.0, (Part("", None, "it does not compile", is_hidden),)))
             continue
@@ -139,7 +140,7 @@ def _part(
     baselines: Mapping[str, Sequence[Fact]],
 ) -> Part:
     """One workload of a test."""
-    is_hidden = assignment.workloads[name].is_hidden
+    is_hidden = assignment.is_hidden(name)
     own = [fact for fact in facts if (fact.variant == EXACT) == (test.rule == "finish")]
     failed = next((fact for fact in facts if fact.error is not None), None)
     if failed is not None or not own:
@@ -285,6 +286,16 @@ def _cost_max(test: Test, name: str, facts: Sequence[Fact], baselines: Mapping[s
     return _limited(name, cost, test, f"{cost:,.0f} instructions per decision")
 
 
+def _prints(test: Test, name: str, facts: Sequence[Fact], baselines: Mapping[str, Sequence[Fact]]) -> Part:
+    left = iter(facts[0].lines)
+    for number, pattern in enumerate(test.prints):
+        if not any(re.fullmatch(pattern, line) for line in left):
+            after = f" after '{test.prints[number - 1]}'" if number else ""
+            last = "; ".join(facts[0].lines[-3:]) or "nothing"
+            return Part(name, None, f"prints no line '{pattern}'{after}; it ends with: {last}")
+    return Part(name, 0, f"prints {len(test.prints)} lines as asked")
+
+
 _RULES = {
     "runs": _runs,
     "wait_max": _wait_max,
@@ -295,5 +306,6 @@ _RULES = {
     "at_least": _mean,
     "better_than": _better_than,
     "cost_max": _cost_max,
+    "prints": _prints,
 }
 assert _RULES.keys() | {"lines_max"} == RULES.keys()

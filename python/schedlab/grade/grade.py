@@ -30,6 +30,7 @@ from ..errors import SchedlabError, UsageError
 from ..hosts.choose import unavailable_reason
 from ..policy.wasm_build import simulator_module
 from ..runs.case import write_text
+from . import kernel
 from .assignment import Assignment
 from .decide import Outcome, decide_all
 from .runs import LIMITS, Fact, do_examples, do_work, needs_of, start_worker
@@ -121,7 +122,9 @@ class Grades:
     baselines: Mapping[str, Sequence[Fact]]
 
 
-def read_submissions(files: Iterable[Path], student: str | None = None) -> list[Submission]:
+def read_submissions(
+    files: Iterable[Path], student: str | None = None, suffix: str = SUFFIX
+) -> list[Submission]:
     """Read what was handed in.
 
     Parameters
@@ -130,6 +133,8 @@ def read_submissions(files: Iterable[Path], student: str | None = None) -> list[
         One C file per student.
     student : str, optional
         The id, where there is one file; default: the file's name.
+    suffix : str, default ".bpf.c"
+        How the assignment wants names to end.
 
     Returns
     -------
@@ -143,13 +148,13 @@ def read_submissions(files: Iterable[Path], student: str | None = None) -> list[
     """
     found: dict[str, Submission] = {}
     for path in files:
-        name = path.name.removesuffix(SUFFIX).removesuffix(".c") if student is None else student
+        name = re.sub(r"(\.bpf)?\.(c|patch|diff)$", "", path.name) if student is None else student
         own = re.sub(r"[^\w.+@-]", "_", name).lstrip(".") or "_"
         if own in found:
             raise UsageError(f"{path}: {found[own].path} is of {own}, too; give each student one file")
         found[own] = _read(own, path)
     if not found:
-        raise UsageError("no submission given; name the students' C files")
+        raise UsageError(f"no submission given; name the students' files, *{suffix}")
     if student is not None and len(found) > 1:
         raise UsageError("--student names the student of one file; leave it out for several")
     return [found[own] for own in sorted(found)]
@@ -168,7 +173,9 @@ def _read(student: str, path: Path) -> Submission:
 
 
 def count_lines(text: bytes) -> int:
-    """Lines with code: neither blank nor comment alone."""
+    """Lines with code: neither blank nor comment alone; of a patch, those that it adds."""
+    if text.startswith((b"diff ", b"--- ")):
+        text = b"\n".join(line[1:] for line in text.splitlines() if re.match(rb"\+(?!\+\+ )", line))
     bare = re.sub(rb"/\*.*?\*/|//[^\n]*", lambda found: b"\n" * found[0].count(b"\n"), text, flags=re.DOTALL)
     return sum(bool(line.strip()) for line in bare.splitlines())
 
@@ -215,6 +222,8 @@ def grade(
 
     if reason := unavailable_reason("wasm"):
         raise UnavailableError(f"the sandbox is unavailable here: {reason}")
+    if assignment.is_about_kernel and (reason := kernel.unavailable()):
+        raise UnavailableError(f"the teaching kernel is unavailable here: {reason}")
     work = out / "work"
     work.mkdir(parents=True, exist_ok=True)
     key = _key(assignment, secret)
@@ -264,13 +273,27 @@ def _report(
 def _key(assignment: Assignment, secret: bytes) -> str:
     """All that a fact depends on, besides the policy."""
     works = [
-        (graded.name, replace(graded.workload, path=None), graded.n_cpus, needs_of(assignment, graded.name))
+        (
+            graded.name,
+            replace(graded.workload, path=None),
+            graded.n_cpus,
+            graded.is_in_kernel,
+            needs_of(assignment, graded.name),
+        )
         for graded in assignment.workloads.values()
     ]
     numbers = (assignment.n_seeds, assignment.n_variants, assignment.timeout_seconds, LIMITS)
     version = (paths.resource_root() / "VERSION").read_text(encoding="utf-8").strip()
     headers = sorted(paths.include_folder().rglob("*.h"))
-    digest = hashlib.sha256(repr((works, numbers, version)).encode())
+    asked: tuple[object, ...] = (works, numbers, version)
+    if assignment.is_about_kernel:
+        programs = [
+            (replace(each, path=Path(each.name)), each.path.read_text())
+            for each in assignment.programs.values()
+        ]
+        headers += [Path(__file__).with_name("kernel.py"), *kernel.sources()]
+        asked += (programs, assignment.patches, assignment.policy)
+    digest = hashlib.sha256(repr(asked).encode())
     for part in (secret, simulator_module().read_bytes(), *(path.read_bytes() for path in headers)):
         digest.update(hashlib.sha256(part).digest())
     return digest.hexdigest()
@@ -376,23 +399,24 @@ def _run_submissions(
     """Run all submissions; each student and what was found, as they end."""
     names = [
         test_name
-        for test_name in assignment.workloads
+        for test_name in (*assignment.workloads, *assignment.programs)
         if any(test_name in test.workloads for test in assignment.tests)
     ]
     # A process that keeps a submission compiles it once; few submissions are split instead.
-    is_split = len(todo) < 2 * pool.n_workers
+    # A kernel takes longer to build than most workloads to run.
+    is_split = len(todo) < 2 * pool.n_workers and not assignment.is_about_kernel
     parts: dict[str, list[dict[str, Any]]] = {each.student: [] for each in todo}
     waiting: dict[Future[Any], tuple[Submission, _Unit]] = {}
     for each in todo:
         folder = work / each.student
         folder.mkdir(exist_ok=True)
-        alone = folder / f"{each.student}{SUFFIX}"
+        alone = folder / f"{each.student}{assignment.suffix}"
         alone.write_bytes(each.text)
         works = [(name, variants[each.student]) for name in names]
         for unit in [[one] for one in works] if is_split else [works]:
             waiting[pool.submit(str(alone), unit, is_trusted=False)] = each, unit
     n_units = len(names) if is_split else 1
-    for each, result in _as_they_end(pool, waiting, work):
+    for each, result in _as_they_end(pool, waiting, work, assignment.suffix):
         found = parts[each.student]
         found.append(result)
         if len(found) == n_units:
@@ -400,7 +424,7 @@ def _run_submissions(
 
 
 def _as_they_end(
-    pool: _Pool, waiting: dict[Future[Any], tuple[Submission, _Unit]], work: Path
+    pool: _Pool, waiting: dict[Future[Any], tuple[Submission, _Unit]], work: Path, suffix: str
 ) -> Iterator[tuple[Submission, dict[str, Any]]]:
     """What `do_work` returns, with the submission that it is of."""
     lost: list[tuple[Submission, _Unit]] = []
@@ -414,7 +438,7 @@ def _as_they_end(
     # When a process dies, all that the others had to do is lost, too: alone, each shows whether it was to blame.
     for each, unit in lost:
         pool.restart()
-        alone = work / each.student / f"{each.student}{SUFFIX}"
+        alone = work / each.student / f"{each.student}{suffix}"
         try:
             yield each, pool.submit(str(alone), unit, is_trusted=False).result()
         except BrokenProcessPool:
@@ -427,7 +451,7 @@ def _without_paths(text: str, folder: Path) -> str:
     """A message as students may read it: files by their names alone."""
     for path in (folder, folder.resolve(), paths.include_folder()):
         text = text.replace(f"{path}/", "").replace(str(path), "its folder")
-    return text
+    return text.replace("; give more with --timeout", "")
 
 
 def _with_examples(
@@ -440,7 +464,8 @@ def _with_examples(
     found: dict[str, list[dict[str, Any]]] = {}
     kept: dict[str, tuple[Path, bytes]] = {}
     for report in reports:
-        failures = _failures(report)
+        # What is tried there runs in the sandbox, on workloads that it can make smaller.
+        failures = [each for each in _failures(report) if not _is_in_kernel(assignment, each[1])]
         if not failures:
             continue
         student = report.student
@@ -461,6 +486,10 @@ def _with_examples(
         replace(report, examples=tuple(Example(**each) for each in found.get(report.student, ())))
         for report in reports
     ]
+
+
+def _is_in_kernel(assignment: Assignment, name: str) -> bool:
+    return name in assignment.programs or assignment.workloads[name].is_in_kernel
 
 
 def _failures(report: Report) -> list[tuple[int, str, int]]:

@@ -59,6 +59,11 @@ def files_of(assignment: Assignment) -> list[Path]:
         If one is outside of the assignment's folder.
     """
     own = paths.resource_root().resolve()
+    if assignment.is_about_kernel:
+        raise UsageError(
+            f"{assignment.path}: Gradescope's machines have no emulator and no sources of the teaching kernel; "
+            "grade here, and upload OUT/results"
+        )
     named = [assignment.starter, *(each.workload.path for each in assignment.workloads.values())]
     named += [Path(name) for name in assignment.baselines if name.endswith(".c")]
     folder = assignment.path.resolve().parent

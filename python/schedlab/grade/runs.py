@@ -4,6 +4,7 @@
         Bench, one per process:  session (sandbox), programs of variants, a scratch folder
         run()  ->  program -> simulator -> records -> metrics, waits, shares, ends: one `Fact`
 
+What is about the teaching kernel has a session of its own there (kernel.py).
 A submission gets the sandbox; the other policy of a comparison is the teacher's and runs
 natively where that can be, which is faster and gives the same records.
 
@@ -27,22 +28,24 @@ from typing import Any
 
 import numpy as np
 
+from ..calibration import DEFAULT_CALIBRATION
 from ..check.trial import broken_by
-from ..errors import SchedlabError
+from ..errors import SchedlabError, UnavailableError
 from ..hosts.choose import engine_here
-from ..hosts.host import Job, Outcome
+from ..hosts.host import Job, Outcome, Session
+from ..hosts.kernel import KernelHost, KernelSession
 from ..hosts.kinds import device_of
 from ..hosts.sim import SimHost
 from ..hosts.wasm import WasmHost
 from ..metrics.fairness import deserved_ns
 from ..metrics.timeline import Timeline
 from ..policy.build import BuiltPolicy, build_policy
-from ..policy.find import load_policy
+from ..policy.find import Policy, load_policy
 from ..program.file import Program
 from ..records.file import Kind, read_records
 from ..runs.case import work_options
 from ..runs.judge import Judge
-from .assignment import Assignment, Graded, Test
+from .assignment import Assignment, Graded, GradedProgram, Test
 from .variants import COMMON, EXACT, make_variant, seed_of
 
 #: Instructions of a submission in one callback and in one run, memory, and records. A policy takes
@@ -80,6 +83,8 @@ class Fact:
         Instructions of the policy, and decisions: times a CPU began with another task.
     marks : list of int
         Of the common variant: a sample of its decisions, hashed.
+    lines : list of str
+        What a program in the kernel printed.
     """
 
     workload: str
@@ -93,6 +98,7 @@ class Fact:
     ends_ns: dict[str, int] = field(default_factory=dict)
     cost: list[int] = field(default_factory=list)
     marks: list[int] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -145,10 +151,12 @@ class Bench:
         timeout = assignment.timeout_seconds
         self._sandbox = WasmHost(LIMITS).session(timeout_seconds=timeout)
         self._native = SimHost().session(timeout_seconds=timeout) if engine_here()[0] == "native" else None
+        self._kernel: tuple[Path, KernelSession] | None = None
 
     def close(self) -> None:
         """End the simulators and remove the folder."""
         self._sandbox.close()
+        self._close_kernel()
         if self._native is not None:
             self._native.close()
         shutil.rmtree(self._folder, ignore_errors=True)
@@ -162,15 +170,54 @@ class Bench:
         """Seed of a variant of a workload."""
         return seed_of(self._secret, self.assignment.workloads[name], variant)
 
-    def build(self, policy: str, *, is_trusted: bool) -> BuiltPolicy:
-        """Compile a policy, without a word meanwhile; PolicyError where that fails."""
+    def build(self, submission: str, *, is_trusted: bool) -> BuiltPolicy:
+        """Compile a policy, and the kernel that is asked for; PolicyError where that fails.
+
+        Of a patch, it is the policy that schedules the patched kernel.
+        """
         is_native = is_trusted and self._native is not None
-        loaded = load_policy(policy, is_inside=not is_trusted)
+        is_patch = not is_trusted and bool(self.assignment.patches)
         with contextlib.redirect_stderr(io.StringIO()):
-            return build_policy(loaded, engine="native" if is_native else "wasm")
+            policy = self.assignment.policy if is_patch else submission
+            loaded = load_policy(policy, is_inside=not is_trusted)
+            built = build_policy(loaded, engine="native" if is_native else "wasm")
+            if self.assignment.is_about_kernel:
+                self._boot(submission, loaded, is_patch=is_patch, is_trusted=is_trusted)
+        return built
+
+    def _boot(self, submission: str, policy: Policy, *, is_patch: bool, is_trusted: bool) -> None:
+        """Build a kernel, and open a session for it in place of the one before."""
+        from . import kernel
+
+        self._close_kernel()
+        timeout = self.assignment.timeout_seconds
+        if is_trusted:
+            self._kernel = self._folder, KernelHost().session(timeout_seconds=timeout)
+            return
+        folder = Path(tempfile.mkdtemp(prefix="kernel-", dir=self._folder))
+        image = kernel.build(
+            folder,
+            policy=None if is_patch else policy.path,
+            patch=Path(submission) if is_patch else None,
+            allowed=self.assignment.patches,
+            programs=list(self.assignment.programs.values()),
+        )
+        machines = folder / "machines"
+        machines.mkdir()
+        self._kernel = folder, kernel.session(image, machines, timeout_seconds=timeout)
+
+    def _close_kernel(self) -> None:
+        if self._kernel is not None:
+            folder, session = self._kernel
+            self._kernel = None
+            session.close()
+            if folder != self._folder:
+                shutil.rmtree(folder, ignore_errors=True)
 
     def run_all(self, built: BuiltPolicy, name: str, variants: Iterable[int]) -> list[Fact]:
         """Run a policy on variants of a workload; the first one that fails is the last."""
+        if name in self.assignment.programs:
+            return [self._run_program(self.assignment.programs[name], built)]
         graded = self.assignment.workloads[name]
         needs = needs_of(self.assignment, name)
         wanted = [*([EXACT] if needs.has_exact else []), *(variants if needs.has_seeds else [])]
@@ -180,6 +227,13 @@ class Bench:
             if facts[-1].error is not None:
                 break
         return facts
+
+    def _run_program(self, program: GradedProgram, built: BuiltPolicy) -> Fact:
+        from .kernel import printed_lines
+
+        assert self._kernel is not None
+        lines, error, error_kind = printed_lines(self._kernel[1], program, built.policy.name)
+        return Fact(program.name, COMMON, error, error_kind or None, lines=lines)
 
     def _run_variant(self, built: BuiltPolicy, graded: Graded, variant: int, needs: Needs) -> Fact:
         key = (graded.name, variant)
@@ -244,14 +298,18 @@ class Bench:
         )
         job.records.unlink(missing_ok=True)
         is_native = built.shared_object.suffix == ".so"
-        session = self._native if is_native and self._native is not None else self._sandbox
+        session: Session = self._native if is_native and self._native is not None else self._sandbox
+        if graded.is_in_kernel:
+            assert self._kernel is not None
+            session = self._kernel[1]
         outcome = session.run(job)
         fact = Fact(graded.name, variant)
         columns: list[dict[str, Any]] = []
-        found = self._judged(program, job, outcome, columns, is_idle_held=needs.has_idle)
+        host = KernelHost() if graded.is_in_kernel else None
+        found = self._judged(program, job, outcome, columns, is_idle_held=needs.has_idle, host=host)
         if needs.has_idle and broken_by(found["error_kind"], found["error"] or "") == "work":
             fact.idle = found["error"].partition("withheld: ")[2]
-            found = self._judged(program, job, outcome, columns, is_idle_held=False)
+            found = self._judged(program, job, outcome, columns, is_idle_held=False, host=host)
         if found["error"] is not None:
             fact.error, fact.error_kind = found["error"], found["error_kind"]
             return fact
@@ -262,13 +320,22 @@ class Bench:
 
     @staticmethod
     def _judged(
-        program: Program, job: Job, outcome: Outcome, columns: list[dict[str, Any]], *, is_idle_held: bool
+        program: Program,
+        job: Job,
+        outcome: Outcome,
+        columns: list[dict[str, Any]],
+        *,
+        is_idle_held: bool,
+        host: KernelHost | None,
     ) -> dict[str, Any]:
         judge = Judge(
-            latency_ns=0,
+            latency_ns=host.latency_ns(job) if host else 0,
             work_conserving=is_idle_held,
             tables_folder=None,
-            device=device_of(job),
+            tolerance_ns=host.tolerance_ns(job) if host else 0,
+            has_exact_work=host is None,
+            calibration=host.calibration(job) if host else DEFAULT_CALIBRATION,
+            device=None if host else device_of(job),
             on_tasks=columns.append,
         )
         return judge.verdict(program, job.records, outcome)
@@ -347,6 +414,8 @@ def do_work(policy: str, works: Sequence[tuple[str, Sequence[int]]], is_trusted:
     began = time.monotonic()
     try:
         built = _bench.build(policy, is_trusted=is_trusted)
+    except UnavailableError:
+        raise  # no submission's fault
     except SchedlabError as error:
         return {"error": str(error), "facts": [], "seconds": time.monotonic() - began}
     facts: list[Fact] = []

@@ -21,6 +21,7 @@ Read next: kernel_frames.py, what the kernel says; hosts/kernel/user/play.c.
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ from .host import Job, Outcome
 from .kernel_boot import CPUS_MAX, QEMU, Machine, qemu_version
 from .kernel_frames import Sent, played_records, read_frames, read_overhead
 from .kinds import EmulatedHost, device_of, settings_of, with_program_pids
-from .process import ProcessSession
+from .process import ProcessSession, timed_out
 
 TASKS_MAX = 4000
 #: Processes besides those of the workload: init, play, and some to spare.
@@ -102,6 +103,10 @@ class KernelSession(ProcessSession):
         A thread for each CPU, and real time.
     image : kernel_build.KernelImage, optional
         What to boot; default: the kernel with the job's policy linked in.
+    confined : sequence of str, default ()
+        Beginning of the command, where QEMU may open only some files.
+    folder : pathlib.Path, optional
+        Where each machine's folder is made; default: where temporary files are.
     """
 
     def __init__(
@@ -110,15 +115,47 @@ class KernelSession(ProcessSession):
         timeout_seconds: float,
         is_parallel: bool = False,
         image: kernel_build.KernelImage | None = None,
+        confined: Sequence[str] = (),
+        folder: Path | None = None,
     ):
         super().__init__(timeout_seconds=timeout_seconds)
         self.is_parallel = is_parallel
         self._image = image
+        self._confined = confined
+        self._folder = folder
 
     def _run(self, job: Job) -> Outcome:
         """Boot a machine for one job, and wait until it is off."""
-        with tempfile.TemporaryDirectory(prefix="schedlab-kernel-") as name:
+        with tempfile.TemporaryDirectory(prefix="schedlab-kernel-", dir=self._folder) as name:
             return self._run_in(Path(name), job)
+
+    def run_program(self, words: str, *, n_cpus: int, policy: str) -> tuple[Outcome | None, str]:
+        """Run a program of the session's image in place of a workload.
+
+        Parameters
+        ----------
+        words : str
+            Its path on the disk, and its arguments.
+        n_cpus : int
+            Harts.
+        policy : str
+            Name of one that is linked in.
+
+        Returns
+        -------
+        tuple of (Outcome or None, str)
+            Why it did not end with status 0, if so; what was on the console.
+        """
+        assert self._image is not None
+        with tempfile.TemporaryDirectory(prefix="schedlab-kernel-", dir=self._folder) as name:
+            console = Path(name) / "console"
+            arguments = {"policy": policy, "run": words}
+            machine = Machine(self._image, n_cpus=n_cpus, arguments=arguments, extra=("-seed", "1"))
+            try:
+                how = self._boot(kernel_boot.machine_command(machine, console=f"file:{console}"))
+            except TimeoutError:
+                how = timed_out(self.timeout_seconds)
+            return how, console.read_text(errors="replace") if console.exists() else ""
 
     def _run_in(self, folder: Path, job: Job) -> Outcome:
         """Do one job with its files in `folder`."""
@@ -148,7 +185,7 @@ class KernelSession(ProcessSession):
 
     def _boot(self, command: list[str]) -> Outcome | None:
         """Run the machine until it is off; None if it went off by itself and well."""
-        done = self._wait_for(command)
+        done = self._wait_for([*self._confined, *command])
         said = done.stderr.strip()
         if done.status < 0 or said:
             return Outcome(error=f"{QEMU} ended with {done.status}: {said}", error_kind="host")

@@ -6,9 +6,10 @@ per content of its source and of all that it includes. The kernel cannot load
 files, so every policy that a run may ask for is linked in; asking for another
 one costs the link-up of the policies and one link, not a compilation of the rest.
 
-    python -m schedlab.hosts.kernel_build [POLICY.bpf.c]...
+    python -m schedlab.hosts.kernel_build [POLICY.bpf.c]... [PROGRAM.c]...
 
-prints where kernel and file system are.
+prints where the kernel and its programs are, as JSON: grade/kernel.py builds a stranger's
+kernel so, in a process that can open nothing else. No file that was built runs there.
 
 Must stay true: what stands in the cache is complete, since it is moved there in
 one step; equal sources give equal files, since the hash of a run's kernel goes
@@ -19,6 +20,7 @@ Read next: kernel.py, which boots the result.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import shlex
@@ -32,7 +34,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from ..errors import PolicyError, UnavailableError
+from ..errors import PolicyError, SchedlabError, UnavailableError
 from ..paths import cache_folder, include_folder, policies_folder, resource_root
 from ..waiting import announced
 
@@ -105,12 +107,19 @@ def build_kernel(
     if reason:
         raise UnavailableError(reason)
     with announced("building the teaching kernel, about a minute the first time; it is kept"):
-        linked = _link_policies(_all_policies(policies))
-        kernel = _link_kernel([_kernel_object(has_lab=has_lab), linked])
-        made = _link_programs(programs)
-        filesystem = _make_filesystem([*made.values(), *files])
+        kernel, made = link(policies, programs, has_lab=has_lab)
+        filesystem = make_filesystem([*made.values(), *files], cache_folder("kernel"))
     digest = hashlib.sha256(_bare(kernel).read_bytes() + filesystem.read_bytes()).hexdigest()
     return KernelImage(kernel, filesystem, digest, made)
+
+
+def link(
+    policies: Sequence[Path], programs: Sequence[Path], *, has_lab: bool = True
+) -> tuple[Path, dict[str, Path]]:
+    """Link the kernel, and all programs by name."""
+    linked = _link_policies(_all_policies(policies))
+    kernel = _link_kernel([_kernel_object(has_lab=has_lab), linked])
+    return kernel, _link_programs(programs)
 
 
 # ---- sources ---------------------------------------------------------------
@@ -357,10 +366,9 @@ def _link_programs(extra: Sequence[Path]) -> dict[str, Path]:
     return made
 
 
-def _make_filesystem(files: Sequence[Path]) -> Path:
-    """The image of the disk, with programs stripped: a file has at most 268 blocks."""
+def make_filesystem(files: Sequence[Path], folder: Path) -> Path:
+    """The image of the disk, in a folder, with programs stripped: a file has at most 268 blocks."""
     maker = _build_mkfs()
-    folder = cache_folder("kernel")
     digest = _digest([maker.name, *(path.name for path in files)], files)
     target = folder / f"filesystem-{digest}.img"
     if target.exists():
@@ -398,5 +406,14 @@ def _build_mkfs() -> Path:
 
 
 if __name__ == "__main__":
-    image = build_kernel([Path(word) for word in sys.argv[1:]])
-    print(f"kernel {image.kernel}\nfilesystem {image.filesystem}\nhash {image.hash}")
+    given = [Path(word) for word in sys.argv[1:]]
+    asked = [
+        [path for path in given if path.name.endswith(".bpf.c") == is_policy] for is_policy in (True, False)
+    ]
+    try:
+        kernel_file, program_files = link(*asked)
+    except SchedlabError as error:
+        sys.exit(str(error))
+    except OSError as error:
+        sys.exit(f"{error.filename}: {error.strerror}")
+    print(json.dumps([str(kernel_file), {name: str(path) for name, path in program_files.items()}]))

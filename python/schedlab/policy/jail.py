@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Start a program that can open the files it is given, and no others.
 
-        python jail.py --read PATH ... --write PATH ... -- COMMAND ...
+        python jail.py --seconds N --memory BYTES --read PATH ... --write PATH ... -- COMMAND ...
 
 Linux's landlock (5.13 or later) does it, without root: this process gives up every other
 file, its TCP ports where the kernel knows how, and new privileges; limits of CPU time,
@@ -11,7 +11,7 @@ limits remain, and the caller is told by `unavailable`.
 It is a script of its own that imports nothing of schedlab: a thread pool may not fork
 Python code, and what is executed here is executed with the rights of the user.
 
-Read next: wasm_build.py, the caller.
+Read next: wasm_build.py and grade/kernel.py, the callers.
 """
 
 from __future__ import annotations
@@ -56,6 +56,20 @@ def unavailable() -> str | None:
     return None if version() else "the kernel has no landlock (Linux 5.13 or later, enabled)"
 
 
+def command(
+    readable: list[str],
+    writable: list[str],
+    *,
+    cpu_seconds: int = CPU_SECONDS_MAX,
+    memory_bytes: int = MEMORY_BYTES_MAX,
+) -> list[str]:
+    """Beginning of a command that can open these files alone; what follows begins with a whole path."""
+    words = ["--seconds", str(cpu_seconds), "--memory", str(memory_bytes)]
+    words += [word for path in readable for word in ("--read", path)]
+    words += [word for path in writable for word in ("--write", path)]
+    return [sys.executable, "-I", os.path.abspath(__file__), *words, "--"]
+
+
 def restrict(readable: list[str], writable: list[str]) -> None:
     """Give up all files but these, and what lies below them; raises OSError."""
     libc = ctypes.CDLL(None, use_errno=True)
@@ -78,13 +92,13 @@ def restrict(readable: list[str], writable: list[str]) -> None:
     os.close(ruleset)
 
 
-def limit() -> None:
+def limit(cpu_seconds: int, memory_bytes: int) -> None:
     """Bound CPU time, memory and the size of files, where the system has such limits."""
     import resource
 
     for name, most in (
-        (resource.RLIMIT_CPU, CPU_SECONDS_MAX),
-        (resource.RLIMIT_AS, MEMORY_BYTES_MAX),
+        (resource.RLIMIT_CPU, cpu_seconds),
+        (resource.RLIMIT_AS, memory_bytes),
         (resource.RLIMIT_FSIZE, FILE_BYTES_MAX),
         (resource.RLIMIT_CORE, 0),
     ):
@@ -96,13 +110,13 @@ def main() -> None:
     """Restrict this process, and become the command."""
     cut = sys.argv.index("--")
     words, command = sys.argv[1:cut], sys.argv[cut + 1 :]
-    paths: dict[str, list[str]] = {"--read": [], "--write": []}
-    for option, path in zip(words[::2], words[1::2], strict=True):
-        paths[option].append(path)
+    given: dict[str, list[str]] = {"--read": [], "--write": [], "--seconds": [], "--memory": []}
+    for option, value in zip(words[::2], words[1::2], strict=True):
+        given[option].append(value)
     if os.name == "posix":
-        limit()
+        limit(int(given["--seconds"][0]), int(given["--memory"][0]))
     if version():
-        restrict(paths["--read"], paths["--write"])
+        restrict(given["--read"], given["--write"])
     os.execv(command[0], command)
 
 

@@ -24,7 +24,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,6 +33,7 @@ from pathlib import Path
 from .. import paths
 from ..errors import PolicyError, SchedlabError, UnavailableError
 from ..waiting import announced
+from . import jail
 from .build import compiler_messages, struct_ops_flags
 from .check import Prototype, callback_names, check_callbacks, check_object, operations
 from .find import Policy, source_files
@@ -369,9 +369,7 @@ def _confined(policy: Policy, tools: Tools, support: Path, scratch: Path) -> lis
     readable = [*_files_of(tools), str(paths.include_folder()), str(support)]
     readable += [str(path.resolve()) for path in source_files(policy.path, is_inside=True).values()]
     writable = [str(scratch), *([environment()["ZIG_GLOBAL_CACHE_DIR"]] if tools.is_zig else [])]
-    words = [word for path in readable for word in ("--read", path)]
-    words += [word for path in writable for word in ("--write", path)]
-    return [sys.executable, "-I", str(Path(__file__).with_name("jail.py")), *words, "--"]
+    return jail.command(readable, writable)
 
 
 @lru_cache(maxsize=4)
