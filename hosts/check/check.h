@@ -17,10 +17,23 @@
 #include "sim.h"
 
 /* interleave.c */
-bool check_is_in_event(void);
-bool check_is_on_stack(const void *at);
-/* How many events have begun on @cpu. */
-u64 check_event_number(s32 cpu);
+#define CHECK_STACK_BYTES (256U << 10)
+/* The event that is being handled; written in interleave.c alone. */
+extern struct check_event {
+	s32		cpu;	/* -1: none */
+	u64		number;	/* how many events have begun on this CPU */
+	const char	*stack;
+} check_event;
+
+sl_inline bool check_is_in_event(void)
+{
+	return check_event.cpu >= 0;
+}
+
+sl_inline bool check_is_on_stack(const void *at)
+{
+	return (u64)((const char *)at - check_event.stack) < CHECK_STACK_BYTES;
+}
 
 /* Names for addresses in the policy's file: <0x...>, of which the caller knows the line. */
 #define CHECK_NAME_BYTES 48
@@ -41,15 +54,21 @@ void check_prepare_cpus(void);
 void check_prepare_updates(void);
 
 /* updates.c: this CPU has done what it announced last. */
-void check_settle(void);
+extern bool check_is_unsettled;
+void check_settle_now(void);
+
+sl_inline void check_settle(void)
+{
+	if (unlikely(check_is_unsettled))
+		check_settle_now();
+}
+
 /* A run begins: what the one before has accessed is no more. */
 void check_forget_accesses(void);
 
 /* reset.c: what has changed since check_remember() is as it was then. */
 int check_remember(void);
 void check_reset(bool has_settings);
-/* Mapped memory that outlives a world; as sim_map(). */
-void *check_map_kept(u64 bytes);
 
 /* laws.c */
 struct check_shown {

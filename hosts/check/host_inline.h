@@ -100,5 +100,9 @@ const char *check_switches(void);
 struct sim_options;
 bool check_serve_worlds(struct sim_options *defaults);
 #define sim_serve_worlds(options) check_serve_worlds(options)
+void *check_map_block(u64 bytes);
+void check_unmap_block(void *at, u64 bytes);
+#define sim_map_block(bytes) check_map_block(bytes)
+#define sim_unmap_block(mem, bytes) check_unmap_block(mem, bytes)
 
 #endif

@@ -35,7 +35,6 @@
 
 #include "check.h"
 
-#define STACK_BYTES (256U << 10)
 #define SWITCHES_MAX 2048
 #define SWITCH_BYTES_MAX 48
 #define DEPTH_MAX 8
@@ -69,7 +68,7 @@ struct cpu {
 static struct cpu *cpus;
 static struct coroutine *coroutines;
 static jmp_buf loop;		/* where events begin and end */
-static s32 current = -1;	/* CPU in whose event we are */
+struct check_event check_event = { .cpu = -1 };
 static s32 chosen = -1;		/* that continues, where the point has decided it */
 static u32 nr_in_a_row, nr_relaxes;
 
@@ -103,23 +102,6 @@ const char *check_switches(void)
 				      i ? "," : "", made[i].from, (unsigned long long)made[i].event,
 				      (unsigned long long)made[i].point, made[i].to);
 	return switches;
-}
-
-bool check_is_in_event(void)
-{
-	return current >= 0;
-}
-
-u64 check_event_number(s32 cpu)
-{
-	return cpus[cpu].nr_events;
-}
-
-bool check_is_on_stack(const void *at)
-{
-	u64 offset = (u64)((const char *)at - (const char *)coroutines[current].stack);
-
-	return offset < STACK_BYTES;
 }
 
 /* splitmix64, as in hosts/sim/host.c, with a state of its own: the policy draws there. */
@@ -230,24 +212,33 @@ static s32 heap_cpu(void)
 	}
 }
 
+/* @heap: what heap_cpu() says, which is asked once for all CPUs. */
+static bool is_due(s32 cpu, s32 heap)
+{
+	return cpu == heap || sim_tree_keys[cpu] / 4 == sim_now_ns;
+}
+
 /* May @cpu continue, or begin an event that is due? */
 static bool may_continue(s32 cpu)
 {
-	struct cpu *c = &cpus[cpu];
+	enum cpu_state state = cpus[cpu].state;
 
-	if (c->state != CPU_OUTSIDE)
-		return c->state != CPU_WAITS;
-	return !sim.is_over && (cpu == heap_cpu() || sim_tree_keys[cpu] / 4 == sim_now_ns);
+	return state == CPU_OUTSIDE ? !sim.is_over && is_due(cpu, heap_cpu()) : state != CPU_WAITS;
 }
 
 /* Of those other than @from that may continue, the one of the highest priority; -1: none. */
 static s32 best_other(s32 from, bool only_begun)
 {
+	s32 nr_cpus = (s32)sim.options->nr_cpus;
+	s32 heap = heap_cpu();
 	s32 best = -1;
 
-	for (s32 cpu = 0; cpu < (s32)sim.options->nr_cpus; cpu++) {
-		if (cpu == from || (only_begun && cpus[cpu].state == CPU_OUTSIDE) ||
-		    !may_continue(cpu))
+	only_begun |= sim.is_over;
+	for (s32 cpu = 0; cpu < nr_cpus; cpu++) {
+		enum cpu_state state = cpus[cpu].state;
+
+		if (cpu == from || state == CPU_WAITS ||
+		    (state == CPU_OUTSIDE && (only_begun || !is_due(cpu, heap))))
 			continue;
 		if (best < 0 || cpus[cpu].priority > cpus[best].priority)
 			best = cpu;
@@ -303,15 +294,15 @@ static s32 choose_at_point(s32 from)
 
 static void handle_event(void)
 {
-	struct cpu *c = &cpus[current];
+	struct cpu *c = &cpus[check_event.cpu];
 
-	sim_set_cpu(current);
+	sim_set_cpu(check_event.cpu);
 	if (c->class == SIM_CLASS_WAKE)
 		sim_handle_heap();
 	else
-		sim_cpu_handle(current, c->class);
+		sim_cpu_handle(check_event.cpu, c->class);
 	check_settle();
-	check_end_callbacks(current);
+	check_end_callbacks(check_event.cpu);
 	c->state = CPU_OUTSIDE;
 	c->nr_points++;
 	if (depth)
@@ -323,7 +314,7 @@ static void handle_events(void)
 {
 	for (;;) {
 		handle_event();
-		if (!_setjmp(coroutines[current].left_at))
+		if (!_setjmp(coroutines[check_event.cpu].left_at))
 			_longjmp(loop, 1);
 	}
 }
@@ -337,11 +328,12 @@ static __noinline void enter(struct coroutine *c)
 		return;
 	if (c->stack)
 		_longjmp(c->left_at, 1);
-	c->stack = check_map_kept(STACK_BYTES);
+	c->stack = sim_map(CHECK_STACK_BYTES);
 	SL_ASSERT(c->stack);
+	check_event.stack = c->stack;
 	getcontext(&first);
 	first.uc_stack.ss_sp = c->stack;
-	first.uc_stack.ss_size = STACK_BYTES;
+	first.uc_stack.ss_size = CHECK_STACK_BYTES;
 	makecontext(&first, handle_events, 0);
 	setcontext(&first);
 }
@@ -366,7 +358,7 @@ static void begin(s32 cpu)
 /* Leave the current CPU as it is; the loop decides, or @next continues. */
 static void leave(s32 next)
 {
-	s32 from = current;
+	s32 from = check_event.cpu;
 
 	chosen = next;
 	nr_in_a_row = 0;
@@ -428,11 +420,15 @@ static void run(s32 cpu)
 	while (cpu >= 0) {
 		if (cpus[cpu].state == CPU_OUTSIDE)
 			begin(cpu);
-		current = cpu;
+		check_event = (struct check_event){
+			.cpu = cpu,
+			.number = cpus[cpu].nr_events,
+			.stack = coroutines[cpu].stack,
+		};
 		enter(&coroutines[cpu]);
-		cpu = chosen >= 0 ? chosen : choose_next(current);
+		cpu = chosen >= 0 ? chosen : choose_next(check_event.cpu);
 	}
-	current = -1;
+	check_event.cpu = -1;
 }
 
 /* ---- what hosts/sim and the core call ------------------------------------------ */
@@ -494,25 +490,25 @@ void check_point(const void *at, bool is_write)
 	struct cpu *c;
 	s32 next;
 
-	if (current < 0)
+	if (check_event.cpu < 0)
 		return;
 	check_settle();
-	c = &cpus[current];
+	c = &cpus[check_event.cpu];
 	c->nr_points++;
 	c->at = at;
 	c->is_write = is_write;
-	next = choose_at_point(current);
+	next = choose_at_point(check_event.cpu);
 	if (next < 0 && ++nr_in_a_row > POINTS_IN_A_ROW_MAX)
-		next = best_other(current, false);
+		next = best_other(check_event.cpu, false);
 	if (next < 0)
 		return;
-	note_switch(current, next);
+	note_switch(check_event.cpu, next);
 	leave(next);
 }
 
 void check_wait(const u32 *lock, bool is_policys)
 {
-	struct cpu *c = &cpus[current];
+	struct cpu *c = &cpus[check_event.cpu];
 
 	c->nr_points++;
 	c->state = CPU_WAITS;
@@ -531,10 +527,10 @@ void check_wake(const u32 *lock)
 
 void check_relax(void)
 {
-	if (current < 0)
+	if (check_event.cpu < 0)
 		sim_hang();
 	check_settle();
-	cpus[current].nr_points++;
-	cpus[current].state = CPU_RELAXES;
+	cpus[check_event.cpu].nr_points++;
+	cpus[check_event.cpu].state = CPU_RELAXES;
 	leave(-1);
 }

@@ -10,7 +10,7 @@
  * What is to outlive a world is allocated before check_remember(), and reached by
  * a pointer that does not change.
  *
- * The linker sends the sources of hosts/sim and core/ here with --wrap; a policy
+ * The linker sends malloc() and the like of hosts/sim and core/ here with --wrap; a policy
  * allocates nothing.
  *
  * Read next: worlds.c.
@@ -37,15 +37,11 @@ void *__real_calloc(size_t nr, size_t bytes);
 void *__real_realloc(void *at, size_t bytes);
 void *__real_aligned_alloc(size_t alignment, size_t bytes);
 void __real_free(void *at);
-void *__real_sim_map(u64 bytes);
-void __real_sim_unmap(void *at, u64 bytes);
 void *__wrap_malloc(size_t bytes);
 void *__wrap_calloc(size_t nr, size_t bytes);
 void *__wrap_realloc(void *at, size_t bytes);
 void *__wrap_aligned_alloc(size_t alignment, size_t bytes);
 void __wrap_free(void *at);
-void *__wrap_sim_map(u64 bytes);
-void __wrap_sim_unmap(void *at, u64 bytes);
 
 extern char data_start[], end[];	/* of this program's data, by the linker */
 
@@ -141,25 +137,20 @@ void __wrap_free(void *at)
 		__real_free(at);
 }
 
-void *__wrap_sim_map(u64 bytes)
+void *check_map_block(u64 bytes)
 {
-	return (kept ? take(&kept->large, bytes, PAGE) : NULL) ?: __real_sim_map(bytes);
+	return (kept ? take(&kept->large, bytes, PAGE) : NULL) ?: sim_map(bytes);
 }
 
-void __wrap_sim_unmap(void *at, u64 bytes)
+void check_unmap_block(void *at, u64 bytes)
 {
 	if (!is_of_a_world(at))
-		__real_sim_unmap(at, bytes);
-}
-
-void *check_map_kept(u64 bytes)
-{
-	return __real_sim_map(bytes);
+		sim_unmap(at, bytes);
 }
 
 static bool create_area(struct area *area, u64 bytes)
 {
-	area->first = __real_sim_map(bytes);
+	area->first = sim_map(bytes);
 	area->next = area->first;
 	area->last = area->first + bytes;
 	return area->first;
@@ -177,7 +168,7 @@ static void add_range(struct kept *to, char *from, const char *until, bool is_co
 	*r = (struct range){
 		.at = from,
 		.nr_bytes = (u64)(until - from),
-		.copy = __real_sim_map((u64)(until - from)),
+		.copy = sim_map((u64)(until - from)),
 		.is_constant = is_constant,
 	};
 	SL_ASSERT(r->copy);

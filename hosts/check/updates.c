@@ -64,8 +64,8 @@ static struct {
 	s32		cpu, lost_cpu;
 	u64		value_lost;
 	u32		nr_bytes;
-	bool		is_set;
 } pending;
+bool check_is_unsettled;
 
 static u64 value_at(const void *at, u32 nr_bytes)
 {
@@ -159,13 +159,11 @@ static bool is_flag(u64 before, u64 after)
 }
 
 /* The access that was announced last has happened. */
-void check_settle(void)
+void check_settle_now(void)
 {
 	u64 value;
 
-	if (!pending.is_set)
-		return;
-	pending.is_set = false;
+	check_is_unsettled = false;
 	value = value_at(pending.write.at, pending.nr_bytes);
 	if (pending.value_lost == pending.read.value ||
 	    (value == pending.value_lost && is_flag(pending.read.value, value)))
@@ -182,7 +180,7 @@ static void fill(struct access *a, const void *at, u64 value, const void *pc,
 	a->at = at;
 	a->pc = pc;
 	a->value = value;
-	a->event = check_event_number(sim_cpu_idx);
+	a->event = check_event.number;
 	a->version = version;
 	a->callback = cpu->callback;
 	a->task = cpu->callback_task;
@@ -198,7 +196,7 @@ static struct access *own_read(const void *at, const struct sl_cpu_report *cpu)
 {
 	struct access *reads = by_cpu[sim_cpu_idx].reads;
 	u32 nr = by_cpu[sim_cpu_idx].nr_reads;
-	u64 event = check_event_number(sim_cpu_idx);
+	u64 event = check_event.number;
 
 	if (by_cpu[sim_cpu_idx].event != event) {
 		by_cpu[sim_cpu_idx].event = event;
@@ -244,7 +242,7 @@ static void note_write(const void *at, u32 nr_bytes, const void *pc, bool is_ato
 		pending.lost_cpu = place->cpu;
 		pending.value_lost = value;
 		pending.nr_bytes = nr_bytes;
-		pending.is_set = true;
+		check_is_unsettled = true;
 	}
 	if (read)
 		read->at = NULL;

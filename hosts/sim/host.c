@@ -43,7 +43,7 @@ void *sl_host_alloc(u64 bytes)
 	void *mem;
 
 	if (bytes >= MAP_FROM_BYTES)
-		return sim_map(bytes);
+		return sim_map_block(bytes);
 	bytes = (bytes + 63) & ~63ULL;
 	mem = aligned_alloc(64, bytes ? bytes : 64);
 	if (mem)
@@ -56,7 +56,7 @@ void sl_host_free(void *mem, u64 bytes)
 	if (!mem)
 		return;
 	if (bytes >= MAP_FROM_BYTES)
-		sim_unmap(mem, bytes);
+		sim_unmap_block(mem, bytes);
 	else
 		free(mem);
 }

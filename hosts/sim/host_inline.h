@@ -92,5 +92,7 @@ sl_inline void sl_host_slice_changed(struct sl_task *t)
 #define sim_begin_heap() sim_handle_heap()
 #define sim_switches() NULL
 #define sim_serve_worlds(options) false
+#define sim_map_block(bytes) sim_map(bytes)
+#define sim_unmap_block(mem, bytes) sim_unmap(mem, bytes)
 
 #endif
