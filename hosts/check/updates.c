@@ -30,7 +30,7 @@
 #include "check.h"
 
 #define READS_MAX 64
-#define NR_PLACES 4096	/* a power of two; more variables than that share */
+#define NR_PLACES_FIRST 4096	/* a power of two, as it is when doubled */
 
 /* An access, by the callback that does it. */
 struct access {
@@ -50,8 +50,14 @@ struct place {
 	u32		run;		/* of which it is */
 };
 
-static struct place *places;
-static u32 *nr_runs;
+/* Open addressing: a variable is at its hash, or after it. Outlives a world. */
+static struct places {
+	struct place	*at;
+	u32		nr;
+	u32		nr_used;	/* in this run */
+	u32		run;
+} *places;
+
 static struct {
 	struct access	reads[READS_MAX];	/* of this event */
 	u64		event;
@@ -75,12 +81,46 @@ static u64 value_at(const void *at, u32 nr_bytes)
 	return value;
 }
 
-static struct place *place_of(const void *at)
+/* Return: the place of @at; or, where it has not been written in this run, one that is free. */
+static struct place *find_place(const void *at)
 {
-	struct place *place = &places[((u64)at * 0x9e3779b97f4a7c15ULL) >> 52];
+	u64 hash = ((u64)at * 0x9e3779b97f4a7c15ULL) >> 32;
 
-	if (place->run != *nr_runs)
-		*place = (struct place){ .run = *nr_runs };
+	for (;; hash++) {
+		struct place *place = &places->at[hash & (places->nr - 1)];
+
+		if (place->write.at == at || place->run != places->run)
+			return place;
+	}
+}
+
+static sl_cold void double_places(void)
+{
+	struct places before = *places;
+
+	places->nr *= 2;
+	places->at = sim_map(places->nr * sizeof(*places->at));
+	SL_ASSERT(places->at);
+	for (u32 i = 0; i < before.nr; i++) {
+		if (before.at[i].run == before.run)
+			*find_place(before.at[i].write.at) = before.at[i];
+	}
+	sim_unmap(before.at, before.nr * sizeof(*before.at));
+}
+
+/* Return: the place of @at, to be written. */
+static struct place *own_place(const void *at)
+{
+	struct place *place = find_place(at);
+
+	if (place->run == places->run)
+		return place;
+	if (places->nr_used >= places->nr / 2) {
+		double_places();
+		place = find_place(at);
+	}
+	places->nr_used++;
+	*place = (struct place){ .run = places->run };
 	return place;
 }
 
@@ -88,14 +128,17 @@ void check_prepare_updates(void)
 {
 	if (places)
 		return;
-	places = calloc(NR_PLACES, sizeof(*places));
-	nr_runs = calloc(1, sizeof(*nr_runs));
-	SL_ASSERT(places && nr_runs);
+	places = calloc(1, sizeof(*places));
+	SL_ASSERT(places);
+	places->nr = NR_PLACES_FIRST;
+	places->at = sim_map(places->nr * sizeof(*places->at));
+	SL_ASSERT(places->at);
 }
 
 void check_forget_accesses(void)
 {
-	++*nr_runs;
+	places->run++;
+	places->nr_used = 0;
 	by_cpu = calloc(sim.options->nr_cpus, sizeof(*by_cpu));
 	SL_ASSERT(by_cpu);
 }
@@ -213,21 +256,21 @@ static struct access *own_read(const void *at, const struct sl_cpu_report *cpu)
 
 static void note_read(const void *at, u32 nr_bytes, const void *pc)
 {
-	const struct place *place = place_of(at);
+	const struct place *place = find_place(at);
 	struct sl_cpu_report cpu = sl_cpu_report(sim_cpu_idx);
 	struct access *read = own_read(at, &cpu);
 
 	if (!read)
 		read = &by_cpu[sim_cpu_idx].reads[by_cpu[sim_cpu_idx].nr_reads++ % READS_MAX];
 	fill(read, at, value_at(at, nr_bytes), pc, &cpu,
-	     place->write.at == at ? place->write.version : 0);
+	     place->run == places->run ? place->write.version : 0);
 }
 
 /* What is atomic is never torn, but may lie between another CPU's read and write. */
 static void note_write(const void *at, u32 nr_bytes, const void *pc, bool is_atomic)
 {
 	static u64 nr_writes;
-	struct place *place = place_of(at);
+	struct place *place = own_place(at);
 	struct sl_cpu_report cpu = sl_cpu_report(sim_cpu_idx);
 	struct access *read = own_read(at, &cpu);
 	u64 value = value_at(at, nr_bytes);

@@ -56,6 +56,19 @@ def test_an_interleaving_is_repeated_by_its_seed_and_by_its_switches(simulator):
         assert laboratory.try_world(replace(WORLD, interleaving="1:0")).finding is None
 
 
+def test_a_variable_is_told_from_thousands_of_others(tmp_path, simulator):
+    """The last write of each is known, however many the other CPU writes between a read and a write."""
+    path = variant(
+        tmp_path,
+        "nr_enqueued++;\n\tfor (int i = 0; i < 8192; i++)\n\t\t((volatile u64 *)others)[i] = 1;",
+        "u64 nr_enqueued, others[8192];",
+    )
+    with task_of(path).laboratory() as laboratory:
+        worlds = [replace(WORLD, horizon_ns=50 * MS, interleaving=f"{seed}:pct2") for seed in range(40)]
+        found = [trial.finding.text for trial in laboratory.try_worlds(worlds) if trial.finding]
+    assert any(text.startswith("an update of nr_enqueued is lost") for text in found)
+
+
 def test_pct_finds_a_race_from_the_depth_that_it_needs(simulator):
     # Between read and write the other CPU comes, and before it ends, this one's turn is over: two orders.
     with task_of(TORN).laboratory() as laboratory:
