@@ -10,7 +10,12 @@ Its editable wheel builds on each import with the ninja of an environment that i
 Ours is a path to python/ of the checkout, and programs in build-editable/, where paths.py finds
 them; `pip install -e .` again, or `./lab`, compiles what has changed in C.
 
-Called by pip and build, as pyproject.toml says. Read next: tests/meta/test_wheel.py.
+Called by pip and build, as pyproject.toml says. As a script,
+
+    python tools/build_backend.py dist/schedlab-*-manylinux*.whl
+
+makes of a wheel the one for any system, beside it: `py3-none-any`, without programs, with the
+simulator as WebAssembly. Read next: tests/meta/test_wheel.py.
 """
 
 from __future__ import annotations
@@ -38,6 +43,7 @@ __all__ = [
     "get_requires_for_build_wheel",
 ]
 ROOT = Path(__file__).resolve().parent.parent
+COMPILED = "schedlab/_data/compiled"
 #: Names of glibc's symbol versions in a program; PEP 600 names a platform by the newest.
 GLIBC = re.compile(rb"GLIBC_2\.(\d+)\0")
 
@@ -81,7 +87,7 @@ def _compiled_policies(wheel: Path, folder: Path) -> dict[str, bytes]:
     env = {name: value for name, value in os.environ.items() if name not in hidden}
     env |= {"PYTHONPATH": str(folder / "wheel"), "XDG_CACHE_HOME": str(folder / "cache")}
     subprocess.run([sys.executable, "-c", COMPILE, out], check=True, env=env)
-    return {f"schedlab/_data/compiled/{each.name}": each.read_bytes() for each in sorted(out.iterdir())}
+    return {f"{COMPILED}/{each.name}": each.read_bytes() for each in sorted(out.iterdir())}
 
 
 #: Done by the package of the checkout, which has the simulator's sources.
@@ -102,7 +108,18 @@ def _wasm(folder: Path) -> dict[str, bytes]:
     env = os.environ | {"PYTHONPATH": str(ROOT / "python"), "XDG_CACHE_HOME": str(folder / "cache")}
     env.pop("SCHEDLAB_ROOT", None)
     subprocess.run([sys.executable, "-c", WASM, out], check=True, env=env)
-    return found | ({"schedlab/_data/compiled/schedlab-sim.wasm": out.read_bytes()} if out.is_file() else {})
+    return found | ({f"{COMPILED}/schedlab-sim.wasm": out.read_bytes()} if out.is_file() else {})
+
+
+def wheel_for_any(wheel: Path) -> Path:
+    """Make of a wheel one without programs; ValueError where it has no simulator for WebAssembly."""
+    with zipfile.ZipFile(wheel) as archive:
+        if f"{COMPILED}/schedlab-sim.wasm" not in archive.namelist():
+            raise ValueError(
+                f"{wheel}: has no schedlab-sim.wasm; ./lab setup brings what builds it, then build again"
+            )
+    native = re.compile(rf"schedlab/_data/bin/|{COMPILED}/(?!.*\.wasm$)")
+    return _rewrite(wheel, wheel.parent, "any", keep=lambda name: not native.match(name))
 
 
 def build_editable(wheel_directory: str, config_settings=None, metadata_directory=None) -> str:
@@ -153,9 +170,16 @@ def _rewrite(
             if info.filename == record or not (keep(info.filename) or info.filename in more):
                 continue
             if info.filename.endswith(".dist-info/WHEEL"):
+                if platform == "any":
+                    data = data.replace(b"Root-Is-Purelib: false", b"Root-Is-Purelib: true")
                 data = re.sub(rb"^Tag: .*$", f"Tag: {tag}".encode(), data, flags=re.MULTILINE)
             new.writestr(info, data)
             digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
             lines.append(f"{info.filename},sha256={digest},{len(data)}\n")
         new.writestr(zipfile.ZipInfo(record, files[0][0].date_time), "".join([*lines, f"{record},,\n"]))
     return result
+
+
+if __name__ == "__main__":
+    for given in sys.argv[1:]:
+        print(wheel_for_any(Path(given)))

@@ -102,6 +102,8 @@ def why_unusable(program: Path) -> str | None:
     """Say why a program of ours cannot be started."""
     if not program.is_file():
         hint = "run ./lab once, which builds it" if in_checkout() else "reinstall schedlab"
+        if not in_checkout() and not program.parent.is_dir():
+            return f"{program.name} is not in this wheel, which is for any system; one for Linux has it"
         return f"{program} does not exist; {hint}"
     if not os.access(program, os.X_OK):
         return f"{program} may not be executed; chmod +x it"
@@ -118,9 +120,9 @@ def cache_folder(name: str) -> Path:
     else:
         # "~" itself for a user without a home, as in containers.
         base = Path(os.path.expanduser("~")) / ".cache" / "schedlab"
-    for candidate in filter(
-        Path.is_absolute, (base, Path(tempfile.gettempdir()) / f"schedlab-{os.getuid()}")
-    ):
+    # Where there are no numbers of users, as on Windows, stat() says 0 of each file.
+    user = os.getuid() if hasattr(os, "getuid") else 0
+    for candidate in filter(Path.is_absolute, (base, Path(tempfile.gettempdir()) / f"schedlab-{user}")):
         folder = candidate / name
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -128,6 +130,6 @@ def cache_folder(name: str) -> Path:
             continue
         # Code is loaded from here: a folder that others may write is not ours.
         status = folder.stat()
-        if os.access(folder, os.W_OK) and status.st_uid == os.getuid():
+        if os.access(folder, os.W_OK) and status.st_uid == user:
             return folder
     return Path(tempfile.mkdtemp(prefix=f"schedlab-{name}-"))

@@ -301,3 +301,86 @@ def test_an_editable_install_runs_the_checkout_with_programs_of_its_own(copy_tra
     assert done.returncode == 0, done.stdout + done.stderr
     assert not (work / "checkout/build").exists()
     assert empty_environment("edit/bin/schedlab audit --help").stdout.startswith("Usage: schedlab audit")
+
+
+# ---- the wheel for any system --------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def elsewhere(root, wheel, tmp_path_factory):
+    """Function that runs schedlab of the wheel for any system, without compilers and what is POSIX's alone."""
+    if unbuildable():
+        pytest.skip(unbuildable())
+    folder = tmp_path_factory.mktemp("elsewhere")
+    made = subprocess.run(
+        [sys.executable, root / "tools/build_backend.py", shutil.copy(wheel, folder)],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    (found,) = made.stdout.splitlines()
+    zipfile.ZipFile(found).extractall(folder / "site")
+    env = {
+        "PYTHONPATH": f"{root / 'tests/meta/not_posix'}:{folder / 'site'}", "PATH": str(folder), "HOME": str(folder),
+        "LANG": "C.UTF-8", "COLUMNS": "80",
+    }  # fmt: skip
+    shutil.copytree(root / "examples" / "mlfq", folder / "mlfq")
+
+    def run(*words: str) -> subprocess.CompletedProcess:
+        code = "from schedlab.__main__ import main; main()"
+        return subprocess.run(
+            [sys.executable, "-c", code, *words],
+            cwd=folder,
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=600,
+        )
+
+    run.wheel = Path(found)
+    return run
+
+
+def test_the_wheel_for_any_system_has_no_program(elsewhere):
+    *_, tags = parse_wheel_filename(elsewhere.wheel.name)
+    assert {str(tag) for tag in tags} == {"py3-none-any"}
+    with zipfile.ZipFile(elsewhere.wheel) as archive:
+        names = archive.namelist()
+        assert not [name for name in names if archive.read(name)[:4] == b"\x7fELF"]
+        described = archive.read(next(name for name in names if name.endswith("/WHEEL"))).decode()
+    assert "schedlab/_data/compiled/schedlab-sim.wasm" in names
+    assert "Tag: py3-none-any" in described.splitlines() and "Root-Is-Purelib: true\n" in described
+
+
+def test_a_system_without_posix_and_compiler_runs_grades_and_reports(elsewhere):
+    """Import of a module that is POSIX's alone, or a call of such a function, ends one of these."""
+    for words in (
+        ("--version",),
+        ("doctor",),
+        ("policies",),
+        ("demo", "--seeds", "1"),
+        ("new", "mine"),
+        ("run", "mixed", "-p", "rr,./mine.bpf.c", "--set", "rr.slice_ns=5ms,20ms", "--seeds", "2", "--out", "a"),
+        ("report", "a"),
+        ("gantt", "a/mixed/mine/seed-1"),
+        ("compare", "a", "a"),
+        (
+            "grade",
+            "mlfq/assignment.toml",
+            "mlfq/solutions/full.bpf.c",
+            "mlfq/wrong/hang.bpf.c",
+            "--out",
+            "grades",
+        ),
+        ("playground", "--out", "page"),
+    ):
+        done = elsewhere(*words)
+        assert done.returncode == 0 and "Traceback" not in done.stderr, (words, done.stdout + done.stderr)
+    done = elsewhere("run", "mixed", "-p", "rr", "--host", "uthreads")
+    assert done.returncode == 3 and "not in this wheel" in done.stderr, done.stderr
+
+
+def test_its_records_are_those_of_the_simulator(elsewhere, root):
+    words = ["run", "mixed", "-p", "mlfq", "--seeds", "2", "--json"]
+    done = elsewhere(*words)
+    here = subprocess.run([root / "lab", *words], capture_output=True, text=True, check=True)
+    hashes = [[run["record_hash"] for run in json.loads(each.stdout)["runs"]] for each in (done, here)]
+    assert hashes[0] == hashes[1] and len(set(hashes[0])) == 2

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import PolicyError
+from ..hosts.choose import engine_here
 from ..policy.build import build_policy
 from ..policy.find import find_policy, load_policy, show_range, show_value
 from ..workload.find import load_workload
@@ -57,7 +58,7 @@ def describe_policy(name: str) -> dict[str, Any]:
             "work_conserving_reason": policy.work_conserving_reason,
             "source": policy.source_text,
         }
-        built = build_policy(policy)
+        built = build_policy(policy, engine=engine_here()[0])
     except PolicyError as error:
         return entry | {"error": str(error)}
     knobs = [

@@ -13,7 +13,6 @@ Read next: guest.py, which boots it.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import shutil
@@ -130,6 +129,8 @@ def _version_key(name: str) -> list[Any]:
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Hold a lock file, so that no two processes fetch the same at once."""
+    import fcntl  # not there on Windows, where nothing is fetched
+
     with open(path, "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

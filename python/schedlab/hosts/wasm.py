@@ -10,6 +10,7 @@ Read next: wasm_run.py; sim.py, whose session this one has.
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -67,8 +68,9 @@ class WasmSession(SimSession):
         """A process that nothing of a policy can leave, so that none has to be looked for."""
         package = Path(__file__).resolve().parent.parent.parent
         code = f"import sys; sys.path.insert(0, {str(package)!r}); from schedlab.hosts.wasm_run import main; main()"
-        return Supervised(
-            [sys.executable, "-c", code, str(policy.shared_object), *map(str, self._limits)],
-            has_input=True,
-            is_supervised=False,
-        )
+        command = [sys.executable, "-c", code, str(policy.shared_object), *map(str, self._limits)]
+        if not hasattr(os, "pidfd_open"):
+            from .process_portable import Piped
+
+            return Piped(command)
+        return Supervised(command, has_input=True, is_supervised=False)

@@ -193,9 +193,9 @@ class Run:
     def _create(self, _path: int) -> int:
         # The name is the caller's own: it is not asked again from within the sandbox.
         try:
-            self._records = os.open(
-                self._records_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644
-            )
+            # What Windows opens is text without O_BINARY, and is not inherited anyway.
+            more = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+            self._records = os.open(self._records_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | more, 0o644)
         except OSError as error:
             return -(error.errno or 5)
         return 0
