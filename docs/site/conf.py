@@ -26,6 +26,7 @@ html_theme = "furo"
 html_title = f"schedlab {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_extra_path = ["_extra"]
 html_show_sphinx = False
 html_copy_source = False
 html_theme_options = {"source_repository": ""}

@@ -5,7 +5,7 @@ A page of the site is a Markdown file of the checkout, as it is, but for its lin
 `docs/README.md` is the first page; each of its sections becomes a part of the
 navigation, in its order. A link to a file of the checkout that is no Markdown leads
 to a page that shows the file; in `docs/README.md` and `docs/gallery.md`, one to a file
-of `GENERATED` leads to the page that is generated from it.
+of `GENERATED` leads to the page that is generated from it. A page that says where has the playground.
 
 Invariant: each file below docs/ is staged, so Sphinx names one that stands in no part.
 Read next: reference.py, which generates pages; build.py, which calls both.
@@ -39,6 +39,11 @@ LANGUAGES = {
     ".build": "meson", ".cff": "yaml", ".js": "javascript", ".css": "css",
 }  # fmt: skip
 PICTURES = {".png", ".svg"}
+#: Where a page has the playground, on the site; in the repository a page cannot run anything.
+PLAYGROUND = "<!-- on the site: the playground -->"
+_FRAME = """<iframe class="playground" src="{address}#workload=mixed&amp;a=rr&amp;b=rr" title="The playground" loading="lazy"></iframe>
+
+<p><a href="{address}">The playground in a page of its own</a></p>"""
 
 _FENCE = re.compile(r"^```.*?^```[ \t]*$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(\]\()([^)#\s]+)?(#[^)\s]*)?(\))")
@@ -62,8 +67,9 @@ def staged_name(name: PurePosixPath) -> PurePosixPath:
 class Stage:
     """One filling of a folder."""
 
-    def __init__(self, root: Path, folder: Path) -> None:
+    def __init__(self, root: Path, folder: Path, *, has_playground: bool = False) -> None:
         self.root = root
+        self.has_playground = has_playground
         self.folder = folder
         self._waiting = [
             PurePosixPath(path.relative_to(root).as_posix())
@@ -103,6 +109,9 @@ class Stage:
             shown = f"```{{literalinclude}} {depth}_files/{name}\n:language: {language}\n:linenos:\n```\n"
             return f"{_NOT_A_PAGE[0]}\n# {name.name}\n\nThe file `{name}` of the source.\n\n{shown}"
         text = self._rewrite(name, path.read_text(encoding="utf-8"))
+        if self.has_playground:
+            up = "../" * (len(staged_name(name).parts) - 1)
+            text = text.replace(PLAYGROUND, _FRAME.format(address=f"{up}playground/index.html"))
         return self._with_parts(name, text) if name in LISTS else self._hidden(name) + text
 
     def _hidden(self, name: PurePosixPath) -> str:

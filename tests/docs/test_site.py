@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from schedlab.cli.group import EXAMPLES
+from schedlab.hosts.choose import unavailable_reason
 from schedlab.metrics.dictionary import DICTIONARY
 from schedlab.policy.find import list_policies
 from schedlab.workload.find import workload_names
@@ -102,6 +103,18 @@ def test_each_link_leads_to_a_page_and_a_heading_of_it(site, pages):
             if not (site / to).is_file() or (anchor and to in pages and anchor not in pages[to].anchors):
                 broken.append((name, link))
     assert broken == []
+
+
+@pytest.mark.skipif(unavailable_reason("wasm") is not None, reason=str(unavailable_reason("wasm")))
+def test_the_tutorial_begins_with_the_playground(site, pages):
+    assert (site / "playground" / "index.html").stat().st_size > 500_000
+    assert target(
+        "first-scheduler.html", pages["first-scheduler.html"].named["The playground in a page of its own"]
+    ) == ("playground/index.html")
+    assert (
+        '<iframe class="playground" src="playground/index.html#workload=mixed'
+        in (site / "first-scheduler.html").read_text()
+    )
 
 
 def test_a_reader_needs_no_network(site, pages):
