@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,8 +19,10 @@ from hypothesis import strategies as st
 
 from linux import event_files as ev
 from schedlab.errors import HostError, RecordError, UnavailableError, UsageError
+from schedlab.hosts import guest
 from schedlab.hosts.launch import Command, Launcher
 from schedlab.hosts.recorder import Recorder, convert_events, probe, unavailable_reason
+from schedlab.measure.recording import import_trace
 from schedlab.metrics import consistency
 from schedlab.metrics.dictionary import compute_metrics
 from schedlab.metrics.timeline import Timeline
@@ -571,3 +574,96 @@ def test_the_benchmark_converts_what_it_says(root, tmp_path):
     assert (len(converted.tasks), converted.n_repairs, converted.n_inferred) == (bench.NR_TASKS, 0, 0)
     assert consistency.check(Timeline(records), consistency.Expectations(horizon_ns=records.end_ns)) == "ok"
     assert int((records.events["kind"] == Kind.RUN).sum()) == 1000
+
+
+# ---- a copy on a machine without schedlab --------------------------------------
+
+
+def imported(events, folder):
+    """The run that a file of events becomes, as its user sees it."""
+    run = import_trace(events, folder)
+    assert (run["status"], run["consistency"]) == ("ok", "ok"), run["error"]
+    assert run["recording"]["lost"] == 0
+    return run
+
+
+def test_the_recorder_needs_no_other_file(program):
+    said = subprocess.run(["readelf", "-lW", program], capture_output=True, text=True, check=True).stdout
+    assert "LOAD" in said
+    assert "INTERP" not in said and "DYNAMIC" not in said
+
+
+def test_a_copy_records_where_there_is_nothing_else(may_record, program, tmp_path):
+    """An empty folder as the root, with nothing mounted but what the kernel itself has."""
+    root = tmp_path / "root"
+    for place in ("proc", "sys/kernel/tracing"):
+        (root / place).mkdir(parents=True)
+    shutil.copy(program, root / "schedlab-record")
+    script = (
+        f"mount -t proc proc {root}/proc && mount -t tracefs nodev {root}/sys/kernel/tracing && "
+        f"exec chroot {root} /schedlab-record record --causes --out /x.slev -- /schedlab-record probe"
+    )
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", script], capture_output=True, text=True, check=False
+    )
+    if "mount" in done.stderr or "unshare" in done.stderr:
+        pytest.skip(done.stderr)
+    assert done.returncode == 0, done.stderr
+    run = imported(root / "x.slev", tmp_path / "run")
+    assert [task["name"] for task in run["tasks"]] == ["schedlab-record"]
+    # What a call costs was measured there, and is known here.
+    assert 0 < run["recording"]["call_ns"] < 10**6
+
+
+@pytest.mark.parametrize("ends_by", ["time", "Ctrl-C", "the process"])
+def test_a_copy_records_a_process_until(may_record, program, busy_process, tmp_path, ends_by):
+    length = "300ms" if ends_by == "time" else "1h"
+    process = busy_process()
+    words = [program, "record", "--pid", str(process.pid), "--for", length, "--out", tmp_path / "x.slev"]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as recorder:
+        while not (tmp_path / "x.slev").exists():
+            time.sleep(0.01)
+        time.sleep(0.3)
+        if ends_by == "Ctrl-C":
+            recorder.send_signal(signal.SIGINT)
+        elif ends_by == "the process":
+            process.kill()
+        assert "0 lost" in recorder.communicate(timeout=20)[1]
+    assert recorder.returncode == 0
+    assert imported(tmp_path / "x.slev", tmp_path / "run")["tasks"][0]["pid"] == process.pid
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "record what?"),
+        (["--system", "1s", "--pid", "1"], "record what?"),
+        (["--"], "record what?"),
+        (["--system", "1"], "a number and one of ms, s, min, h"),
+        (["--system", "1s", "--out", "/nonesuch/x"], "/nonesuch/x: cannot be written: No such file"),
+        (["--pid", str(2**22 - 1)], "No such process"),
+        (["--cgroup", "/none/such"], "there is no such cgroup"),
+        (["--colour", "red"], "unknown option --colour"),
+        (["--out"], "its value is missing"),
+    ],
+)
+def test_a_copy_refuses_what_it_cannot_do(may_record, program, words, message):
+    done = subprocess.run([program, "record", *words], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert message in done.stderr
+
+
+@pytest.mark.full
+def test_a_copy_records_in_another_kernel(guest_parts, program, tmp_path):
+    """The guest's, whose only other file is its first process."""
+    place = "/proc/self/fd/1"
+    words = ("/recorder", "record", "--system", "200ms", "--out", place)
+    task = guest.GuestTask("recorder", b"", command=words, hold_ms=2000)
+    (answer,) = guest.run_guest([task], files={"/recorder": program.read_bytes()})
+    assert (answer.fatal, answer.status) == ([], 0), answer.output
+    events, mark, said = answer.output.partition(f"{place}: ".encode())
+    assert mark and b" 0 lost" in said
+    (tmp_path / "x.slev").write_bytes(events)
+    run = imported(tmp_path / "x.slev", tmp_path / "run")
+    assert run["cpus"] == 1 and run["tasks"]  # threads of the kernel
+    assert 190e6 < run["metrics"]["makespan_ns"] < 300e6

@@ -66,7 +66,7 @@ static void hold(struct policy *policy, u64 ms)
 /* Its input stays open, and empty, as long as this process has the other end. */
 static void be_program(char **argv, const int *input)
 {
-	int out = open(OUTPUT_PATH, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+	int out = open(OUTPUT_PATH, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0644);
 
 	dup2(input[0], STDIN_FILENO);
 	close(input[1]);

@@ -55,6 +55,8 @@ struct capture {
 	uint64_t nr_events;
 	uint64_t nr_lost;
 	uint64_t cpu_ns;	/* CPU time used up to the start of the file */
+	uint64_t drained_ns;
+	uint32_t call_ns;	/* what recording a system call adds to it */
 	bool is_realtime;
 	int nr_buffered;
 	struct event buffer[EVENTS_BUFFERED];
@@ -67,6 +69,11 @@ static void end_soon(int number)
 {
 	(void)number;
 	was_ended = 1;
+}
+
+bool capture_was_ended(void)
+{
+	return was_ended;
 }
 
 static void write_events(const void *data, size_t bytes)
@@ -147,8 +154,8 @@ static uint64_t tick_ns(void)
 	return (uint64_t)t.tv_nsec;
 }
 
-static void begin(const char *path, const struct selection *selection,
-		  uint32_t depth)
+int capture_begin(const char *path, const struct selection *selection,
+		  uint32_t depth, uint64_t *begin_ns)
 {
 	struct events_header header = {
 		.magic = EVENTS_MAGIC,
@@ -160,15 +167,12 @@ static void begin(const char *path, const struct selection *selection,
 		.is_all = selection->by == EVERY_TASK,
 		.depth_min = depth,
 		.recorder_pid = (uint32_t)getpid(),
+		.call_ns = capture.call_ns,
 	};
 
 	capture.fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-	if (capture.fd < 0) {
-		printf("{\"error\":");
-		print_json(strerror(errno), strlen(strerror(errno)));
-		puts("}");
-		return;
-	}
+	if (capture.fd < 0)
+		return errno;
 	capture.error = 0;
 	capture.nr_events = capture.nr_lost = 0;
 	capture.nr_buffered = 0;
@@ -187,10 +191,8 @@ static void begin(const char *path, const struct selection *selection,
 	if (pwrite(capture.fd, &header, sizeof(header), 0) < 0)
 		capture.error = errno;
 	drain_all();
-	printf("{\"begin_ns\":%llu,\"tick_ns\":%llu,\"is_realtime\":%s}\n",
-	       (unsigned long long)header.begin_ns,
-	       (unsigned long long)header.tick_ns,
-	       capture.is_realtime ? "true" : "false");
+	*begin_ns = header.begin_ns;
+	return 0;
 }
 
 /* Losses after which nothing more came are known to the counters only. */
@@ -210,10 +212,9 @@ static void put_last_losses(uint64_t t_ns)
 	}
 }
 
-static void stop(void)
+struct captured capture_stop(void)
 {
 	struct event end = { .kind = EVENT_END };
-	uint64_t cpu_ns;
 
 	for (int i = 0; i < capture.nr_rings; i++)
 		ring_enable(&capture.rings[i], false);
@@ -226,19 +227,14 @@ static void stop(void)
 	if (close(capture.fd) && !capture.error)
 		capture.error = errno;
 	capture.fd = -1;
-	cpu_ns = time_of(CLOCK_PROCESS_CPUTIME_ID) - capture.cpu_ns;
-	printf("{\"end_ns\":%llu,\"events\":%llu,\"lost\":%llu,\"cpu_ns\":%llu,",
-	       (unsigned long long)end.t_ns,
-	       (unsigned long long)capture.nr_events,
-	       (unsigned long long)capture.nr_lost, (unsigned long long)cpu_ns);
-	printf("\"write_error\":");
-	if (capture.error)
-		print_json(strerror(capture.error),
-			   strlen(strerror(capture.error)));
-	else
-		printf("null");
-	printf(",\"write_error_ns\":%llu}\n",
-	       (unsigned long long)(capture.error ? capture.error_ns : 0));
+	return (struct captured){
+		.end_ns = end.t_ns,
+		.nr_events = capture.nr_events,
+		.nr_lost = capture.nr_lost,
+		.cpu_ns = time_of(CLOCK_PROCESS_CPUTIME_ID) - capture.cpu_ns,
+		.error = capture.error,
+		.error_ns = capture.error ? capture.error_ns : 0,
+	};
 }
 
 /* ---- orders -------------------------------------------------------------------- */
@@ -251,6 +247,36 @@ static char *cut_file(char *order)
 	if (tab)
 		*tab++ = '\0';
 	return tab;
+}
+
+static void begin(const char *file, const struct selection *selection,
+		  uint32_t depth)
+{
+	uint64_t begin_ns;
+	int error = capture_begin(file, selection, depth, &begin_ns);
+
+	if (error) {
+		printf("{\"error\":");
+		print_json(strerror(error), strlen(strerror(error)));
+		puts("}");
+	} else {
+		printf("{\"begin_ns\":%llu}\n", (unsigned long long)begin_ns);
+	}
+}
+
+static void stop(void)
+{
+	struct captured c = capture_stop();
+
+	printf("{\"end_ns\":%llu,\"events\":%llu,\"lost\":%llu,\"cpu_ns\":%llu,",
+	       (unsigned long long)c.end_ns, (unsigned long long)c.nr_events,
+	       (unsigned long long)c.nr_lost, (unsigned long long)c.cpu_ns);
+	printf("\"write_error\":");
+	if (c.error)
+		print_json(strerror(c.error), strlen(strerror(c.error)));
+	else
+		printf("null");
+	printf(",\"write_error_ns\":%llu}\n", (unsigned long long)c.error_ns);
 }
 
 static void obey(char *order)
@@ -310,27 +336,32 @@ static bool read_orders(void)
 	return true;
 }
 
-static void serve(void)
+bool capture_wait(int fd, int ms)
 {
 	static struct pollfd fds[RECORD_CPUS_MAX + 1];
-	uint64_t last_ns = 0;
+	bool is_on = capture.fd >= 0;
+	int n;
 
-	fds[0] = (struct pollfd){ STDIN_FILENO, POLLIN, 0 };
-	for (int i = 0; i < capture.nr_rings; i++)
+	fds[0] = (struct pollfd){ fd, POLLIN, 0 };
+	for (int i = 0; is_on && i < capture.nr_rings; i++)
 		fds[i + 1] = (struct pollfd){ capture.rings[i].fds[0], POLLIN, 0 };
-	while (!was_ended) {
-		bool is_on = capture.fd >= 0;
-		int n = poll(fds, is_on ? (nfds_t)capture.nr_rings + 1 : 1,
-			     is_on ? ROUND_MS : -1);
+	if (is_on && (ms < 0 || ms > ROUND_MS))
+		ms = ROUND_MS;
+	n = poll(fds, is_on ? (nfds_t)capture.nr_rings + 1 : 1, ms);
+	if (n < 0 && errno != EINTR)
+		was_ended = 1;
+	if (is_on && (n == 0 || !fds[0].revents ||
+		      now_ns() - capture.drained_ns > ROUND_MS * 1000000ULL)) {
+		capture.drained_ns = now_ns();
+		drain_all();
+	}
+	return n > 0 && fds[0].revents;
+}
 
-		if (n < 0 && errno != EINTR)
-			break;
-		if (is_on && (n == 0 || !fds[0].revents ||
-			      now_ns() - last_ns > ROUND_MS * 1000000ULL)) {
-			last_ns = now_ns();
-			drain_all();
-		}
-		if (n > 0 && fds[0].revents && !read_orders())
+static void serve(void)
+{
+	while (!was_ended) {
+		if (capture_wait(STDIN_FILENO, -1) && !read_orders())
 			break;
 	}
 	if (capture.fd >= 0)
@@ -375,7 +406,7 @@ static uint64_t batch_ns(void)
  * the events on, less the fastest without. What was seen meanwhile is dropped,
  * since there is no file yet.
  */
-static uint64_t measure_call(void)
+static uint32_t measure_call(void)
 {
 	uint64_t fastest[2] = { UINT64_MAX, UINT64_MAX };
 
@@ -394,7 +425,7 @@ static uint64_t measure_call(void)
 		ring_drain(&capture.rings[r]);
 	}
 	return fastest[1] > fastest[0] ?
-		       (fastest[1] - fastest[0]) / PROBE_CALLS : 0;
+		       (uint32_t)((fastest[1] - fastest[0]) / PROBE_CALLS) : 0;
 }
 
 /* Several descriptors per CPU; the soft limit is often 1024. */
@@ -420,41 +451,61 @@ static uint64_t buffer_bytes(const char *kib)
 	return bytes;
 }
 
-int capture_main(int argc, char **argv)
+int capture_option(struct capture_options *o, int argc, char **argv)
 {
-	struct sigaction end = { .sa_handler = end_soon };
+	if (!strcmp(argv[0], "--yields"))
+		o->with_yields = true;
+	else if (!strcmp(argv[0], "--calls") || !strcmp(argv[0], "--causes"))
+		o->with_yields = o->with_calls = true;
+	else if (!strcmp(argv[0], "--buffer") && argc > 1)
+		o->buffer_bytes = buffer_bytes(argv[1]);
+	else
+		return 0;
+	return 1 + !strcmp(argv[0], "--buffer");
+}
+
+void capture_open(const struct capture_options *o)
+{
+	struct sigaction end = { .sa_handler = end_soon }, before;
 	struct sched_param highest = { .sched_priority = RECORD_PRIORITY };
-	uint64_t bytes = (uint64_t)BUFFER_KIB_DEFAULT << 10;
-	bool with_yields = false, with_calls = false;
+	uint64_t bytes = o->buffer_bytes ? o->buffer_bytes :
+					   (uint64_t)BUFFER_KIB_DEFAULT << 10;
 	const char *failed;
 
-	for (int i = 0; i < argc; i++) {
-		if (!strcmp(argv[i], "--yields"))
-			with_yields = true;
-		else if (!strcmp(argv[i], "--calls"))
-			with_yields = with_calls = true;
-		else if (!strcmp(argv[i], "--buffer") && i + 1 < argc)
-			bytes = buffer_bytes(argv[++i]);
-		else
-			refuse("capture: unknown word '%s'", argv[i]);
-	}
 	sigaction(SIGTERM, &end, NULL);
-	signal(SIGINT, SIG_IGN);
+	sigaction(SIGINT, NULL, &before);
+	if (before.sa_handler != SIG_IGN)
+		sigaction(SIGINT, &end, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	/* A disk limit is an error to be told, not an end. */
 	signal(SIGXFSZ, SIG_IGN);
 	prctl(PR_SET_NAME, "schedlab-record");
 	raise_limits();
-	failed = tracepoints_find(with_yields, with_calls);
+	failed = tracepoints_find(o->with_yields, o->with_calls);
 	if (!failed)
 		failed = tracepoints_try();
 	if (failed)
 		refuse("%s", failed);
 	open_rings(bytes);
 	capture.is_realtime = !sched_setscheduler(0, SCHED_FIFO, &highest);
-	printf("{\"cpus\":%d,\"is_realtime\":%s,\"call_ns\":%llu}\n",
-	       capture.nr_rings, capture.is_realtime ? "true" : "false",
-	       with_calls ? (unsigned long long)measure_call() : 0);
+	if (o->with_calls)
+		capture.call_ns = measure_call();
+}
+
+int capture_main(int argc, char **argv)
+{
+	struct capture_options options = { 0 };
+
+	for (int i = 0, n; i < argc; i += n) {
+		n = capture_option(&options, argc - i, argv + i);
+		if (!n)
+			refuse("capture: unknown word '%s'", argv[i]);
+	}
+	/* Ctrl-C is for the program that gives the orders. */
+	signal(SIGINT, SIG_IGN);
+	capture_open(&options);
+	printf("{\"cpus\":%d,\"is_realtime\":%s}\n", capture.nr_rings,
+	       capture.is_realtime ? "true" : "false");
 	fflush(stdout);
 	serve();
 	return 0;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * main.c - the recorder's four jobs: try what is allowed, capture, convert, import.
+ * main.c - the recorder's jobs: record for itself; or, for schedlab, try what is
+ * allowed, capture, convert, import.
  *
+ *	schedlab-record record ...     (alone.c)
  *	schedlab-record probe
  *	schedlab-record capture ...    (capture.c)
  *	schedlab-record convert ...    (lives.c)
@@ -42,11 +44,13 @@ int main(int argc, char **argv)
 {
 	if (argc == 2 && !strcmp(argv[1], "probe"))
 		return probe();
+	if (argc >= 2 && !strcmp(argv[1], "record"))
+		return record_main(argc - 2, argv + 2);
 	if (argc >= 2 && !strcmp(argv[1], "capture"))
 		return capture_main(argc - 2, argv + 2);
 	if (argc >= 2 && !strcmp(argv[1], "convert"))
 		return convert_main(argc - 2, argv + 2);
 	if (argc >= 2 && !strcmp(argv[1], "import"))
 		return import_main(argc - 2, argv + 2);
-	refuse("a job is probe, capture, convert or import");
+	refuse("a job is record, probe, capture, convert or import");
 }

@@ -42,7 +42,7 @@ struct events_header {
 	uint32_t is_all;	/* every task is meant, MEMBER or not */
 	uint32_t depth_min;	/* members are meant from this generation on */
 	uint32_t recorder_pid;	/* is not meant, even if all are */
-	uint32_t reserved;
+	uint32_t call_ns;	/* what recording a system call adds to it; 0: none is */
 };
 
 /*
@@ -187,11 +187,6 @@ uint64_t ring_count_lost(const struct ring *r);
 
 /* ---- capture.c ------------------------------------------------------------- */
 
-void event_put(const struct event *e);
-int capture_main(int argc, char **argv);
-
-/* ---- members.c: tasks that exist already ------------------------------------------ */
-
 /* Which tasks are recorded, and with each what it forks. */
 struct selection {
 	enum { EVERY_TASK, TREE_OF, NAMED, IN_GROUP } by;
@@ -199,6 +194,43 @@ struct selection {
 	char name[NAME_BYTES];		/* NAMED: of a process or thread */
 	const char *group;		/* IN_GROUP: folder of a cgroup */
 };
+
+void event_put(const struct event *e);
+
+struct capture_options {
+	bool with_yields;
+	bool with_calls;
+	uint64_t buffer_bytes;	/* of each CPU; 0: the default */
+};
+
+struct captured {
+	uint64_t end_ns;
+	uint64_t nr_events;
+	uint64_t nr_lost;
+	uint64_t cpu_ns;	/* of this process meanwhile */
+	int error;		/* errno of the write that failed; 0 */
+	uint64_t error_ns;	/* when that was */
+};
+
+/* Return: how many words of @argv are an option of a capture; 0: the first is none. */
+int capture_option(struct capture_options *o, int argc, char **argv);
+/* Opens the rings, or ends the program. */
+void capture_open(const struct capture_options *o);
+/* Return: 0, or errno of the file. */
+int capture_begin(const char *path, const struct selection *selection,
+		  uint32_t depth, uint64_t *begin_ns);
+/* Empties rings until @fd can be read, or for @ms at most. Return: whether it can be. */
+bool capture_wait(int fd, int ms);
+/* Whether a signal has asked for the end. */
+bool capture_was_ended(void);
+struct captured capture_stop(void);
+int capture_main(int argc, char **argv);
+
+/* ---- alone.c: without schedlab --------------------------------------------------- */
+
+int record_main(int argc, char **argv);
+
+/* ---- members.c: tasks that exist already ------------------------------------------ */
 
 /* Puts a MEMBER for every thread that exists and is selected. */
 void members_put(const struct selection *selection);
@@ -260,8 +292,10 @@ int write_whole(int fd, const void *data, size_t bytes);
 uint64_t now_ns(void);
 /* Print the string as JSON has it, with quotes; bytes that are no UTF-8 as '?'. */
 void print_json(const char *text, size_t bytes);
-/* Ends the program; the reason goes to stdout as {"wrong": ...}. */
+/* Ends the program; the reason goes to stdout as {"wrong": ...}, or to stderr. */
 _Noreturn void refuse(const char *format, ...)
 	__attribute__((format(printf, 1, 2)));
+/* From now on a reason is text on stderr. */
+void refuse_in_text(void);
 
 #endif

@@ -39,6 +39,13 @@ void print_json(const char *text, size_t bytes)
 	putchar('"');
 }
 
+static bool is_in_text;
+
+void refuse_in_text(void)
+{
+	is_in_text = true;
+}
+
 void refuse(const char *format, ...)
 {
 	char text[1024];
@@ -47,6 +54,10 @@ void refuse(const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
+	if (is_in_text) {
+		fprintf(stderr, "schedlab-record: %s\n", text);
+		exit(1);
+	}
 	printf("{\"wrong\":");
 	print_json(text, strlen(text));
 	puts("}");

@@ -15,7 +15,7 @@ from typing import Any
 from .. import paths
 from ..errors import SchedlabError, UnavailableError
 from ..hosts.choose import HOST_NAMES, engine_here, unavailable_reason
-from ..hosts.recorder import probe
+from ..hosts.recorder import probe, program
 from ..policy.bpf import second_opinion_compiler
 from ..policy.build import find_compiler
 
@@ -59,6 +59,7 @@ def examine() -> list[dict[str, Any]]:
                 "needed": host == "sim" and engine == "native",
             }
         )
+    findings.append(_finding("recorder", program, needed=False))
     for part, what in _RECORDING.items():
         findings.append(_finding(f"recording: {part}", partial(_allowed, part, what), needed=False))
     findings.append(

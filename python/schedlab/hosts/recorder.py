@@ -52,8 +52,6 @@ class Captured:
         When that was, on CLOCK_MONOTONIC, in nanoseconds; 0: it was not.
     is_realtime : bool
         Whether the recorder could put itself above all that it records.
-    call_ns : int
-        What recording a system call adds to it, in nanoseconds; 0 where none was.
     """
 
     n_events: int
@@ -64,7 +62,6 @@ class Captured:
     write_error: str | None
     write_error_ns: int
     is_realtime: bool
-    call_ns: int
 
 
 @dataclass(frozen=True)
@@ -95,6 +92,8 @@ class Converted:
         Time 0 of the records on CLOCK_MONOTONIC; their end since then.
     n_cpus, tick_ns : int
         Of the machine.
+    call_ns : int
+        What recording a system call added to it, in nanoseconds; 0 where none was.
     is_whole : bool
         Whether the recording was ended in order.
     have_all_ended : bool
@@ -114,11 +113,12 @@ class Converted:
     end_ns: int
     n_cpus: int
     tick_ns: int
+    call_ns: int
     is_whole: bool
     have_all_ended: bool
 
 
-def _program() -> str:
+def program() -> str:
     """The recorder's path."""
     reason = why_unusable(recorder())
     if reason:
@@ -147,7 +147,7 @@ class Recorder:
     """
 
     def __init__(self, *, buffer_kib: int = 8192, has_yields: bool = False, has_causes: bool = False):
-        words = [_program(), "capture", "--buffer", str(buffer_kib)]
+        words = [program(), "capture", "--buffer", str(buffer_kib)]
         self._process = subprocess.Popen(
             words + ["--yields"] * has_yields + ["--calls"] * has_causes,
             stdin=subprocess.PIPE,
@@ -156,8 +156,7 @@ class Recorder:
         )
         self._begin_ns = 0
         try:
-            started = self._hear()
-            self.is_realtime, self._call_ns = started["is_realtime"], started["call_ns"]
+            self.is_realtime = self._hear()["is_realtime"]
         except BaseException:
             self.close()
             raise
@@ -205,7 +204,6 @@ class Recorder:
             write_error=said["write_error"],
             write_error_ns=said["write_error_ns"],
             is_realtime=self.is_realtime,
-            call_ns=self._call_ns,
         )
 
     def close(self) -> None:
@@ -254,7 +252,7 @@ def convert_events(
 ) -> Converted:
     """Make records of recorded events."""
     with tempfile.NamedTemporaryFile(prefix="schedlab-tasks-", suffix=".json") as listed:
-        words = [_program(), "convert", str(events), str(records), listed.name]
+        words = [program(), "convert", str(events), str(records), listed.name]
         for option, value in (("--origin", origin_ns), ("--end", end_ns)):
             if value is not None:
                 words += [option, str(value)]
@@ -277,6 +275,7 @@ def convert_events(
         end_ns=said["end_ns"],
         n_cpus=said["cpus"],
         tick_ns=said["tick_ns"],
+        call_ns=said["call_ns"],
         is_whole=said["is_whole"],
         have_all_ended=said["have_all_ended"],
     )
@@ -293,7 +292,7 @@ def import_events(source: Source, events: Path, *, is_anonymous: bool = False) -
     """
     is_piped = bool(source.command) or source.is_gzip or source.is_packed
     words = [
-        _program(),
+        program(),
         "import",
         source.form,
         "-" if is_piped else str(source.file),
@@ -353,7 +352,7 @@ def _answer(said: bytes, silence: str) -> dict[str, Any]:
 
 def probe() -> dict[str, str | None]:
     """Find out what of recording this machine allows to this user."""
-    done = subprocess.run([_program(), "probe"], capture_output=True, check=False)
+    done = subprocess.run([program(), "probe"], capture_output=True, check=False)
     return json.loads(done.stdout)
 
 

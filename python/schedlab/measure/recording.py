@@ -321,7 +321,7 @@ def make_run(
         "clocks_differ_ns": converted.clocks_differ_ns,
         "recorder_cpu_ns": captured.cpu_ns if captured else None,
         "is_realtime": captured.is_realtime if captured else None,
-        "call_ns": captured.call_ns if captured else 0,
+        "call_ns": converted.call_ns,
     }
     _judge(run, out, converted, steal_ns)
     if run["error"] is None and not converted.tasks:
