@@ -106,10 +106,10 @@ def burn(ms: int) -> tuple[str, ...]:
 def test_samples_are_those_of_the_commands(build):
     plan = BenchPlan(burn(20), (OTHER, BATCH), n_rounds=3, n_warmups=1)
     taken = []
-    result = measure(plan, on_sample=lambda sample, total: taken.append((sample["policy"], total)))
-    assert len(result.samples) == len(taken) == 6
+    result = measure(plan, on_run=lambda policy, is_new: taken.append((policy, is_new)))
+    assert len(result.samples) == 6 and len(taken) == plan.n_runs == 8
     assert [sample["order"] for sample in result.samples] == list(range(6)), "without the warm-ups"
-    assert {total for _, total in taken} == {6}
+    assert sorted({*taken}) == [("SCHED_BATCH", True), ("SCHED_OTHER", True)]
     for sample in result.samples:
         used_ns = sample["user_ns"] + sample["system_ns"]
         # A little CPU time lies outside what the command itself could see.
@@ -392,18 +392,22 @@ def test_an_interrupted_measurement_goes_on(build, tmp_path):
     class StopError(Exception):
         pass
 
-    def stop(sample, total):
-        if sample["order"] == 4:
+    taken = []
+
+    def stop(policy, is_new):
+        taken.append(is_new)
+        if len(taken) == 5:
             raise StopError
 
     with pytest.raises(StopError):
-        measure(plan, folder=tmp_path / "out", on_sample=stop)
+        measure(plan, folder=tmp_path / "out", on_run=stop)
     samples = tmp_path / "out" / bench.SAMPLES_FILE
     # As if it had been killed in the middle of a line.
     samples.write_text(samples.read_text() + '{"policy": "SCHED_OT')
     kept = samples.read_text().splitlines()[:5]
-    result = measure(plan, folder=tmp_path / "out")
-    assert len(result.samples) == 8
+    taken.clear()
+    result = measure(plan, folder=tmp_path / "out", on_run=lambda policy, is_new: taken.append(is_new))
+    assert len(result.samples) == 8 and taken == 5 * [False] + 3 * [True]
     assert [json.dumps(each) for each in result.samples[:5]] == kept
     assert log.read_text().count("x") == 8, "no run is done twice"
     assert measure(plan, folder=tmp_path / "out").samples == result.samples
@@ -422,13 +426,13 @@ def test_a_full_disk_loses_no_sample(build, tmp_path):
     folder = tmp_path / "out"
     samples = folder / bench.SAMPLES_FILE
 
-    def fill_the_disk(sample, total):
+    def fill_the_disk(policy, is_new):
         samples.rename(tmp_path / "kept")
         samples.symlink_to("/dev/full")
 
     plan = BenchPlan(("true",), (OTHER,), n_rounds=2, n_warmups=0)
     with pytest.raises(SchedlabError, match="No space left"):
-        measure(plan, folder=folder, on_sample=fill_the_disk)
+        measure(plan, folder=folder, on_run=fill_the_disk)
     samples.unlink()
     (tmp_path / "kept").rename(samples)
     assert [each["round"] for each in measure(plan, folder=folder).samples] == [0, 1]

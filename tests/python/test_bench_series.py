@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -17,9 +21,11 @@ from schedlab.measure.bench_series import (
     as_csv,
     as_markdown,
     make_series,
+    read_parameters,
     run_shell,
     scan,
 )
+from schedlab.show.progress import Progress
 
 
 @pytest.mark.parametrize("words, shell, parameters, message", [
@@ -167,3 +173,62 @@ def test_cleanup_is_done_where_prepare_fails(bench, tmp_path):
     with pytest.raises(SchedlabError, match="--prepare 'exit 4': ended with 4"):
         bench("--prepare", "exit 4", "--cleanup", "touch cleaned", "--", "true")
     assert (tmp_path / "cleaned").exists()
+
+
+def test_several_parameters_are_combined(bench, tmp_path):
+    words = ("-L", "a", "x,y", "-L", "b", "1", "-P", "n", "1", "2", "-P", "m", "0", "8", "-D", "1", "-D", "8")
+    assert bench(*words, "--shell", "sh", "--export-csv", "x.csv", "--", "echo {a}{b}{n}{m} >> log") == 0
+    assert sorted({*(tmp_path / "log").read_text().split()}) == [
+        f"{a}1{n}{m}" for a in "xy" for n in "12" for m in "08"
+    ]
+    rows = [*csv.DictReader((tmp_path / "x.csv").read_text().splitlines())]
+    assert [[row[f"parameter_{name}"] for name in "abnm"] for row in rows[:2]] == [[*"x110"], [*"x118"]]
+    with pytest.raises(UsageError, match="2 times for 1 scan"):
+        read_parameters([], [("n", "1", "2")], ["1", "2"])
+
+
+def test_the_bar_counts_all_runs_and_estimates_the_time_left(monkeypatch):
+    """What was there already says nothing of how long a run takes, and a long run counts down."""
+    now = [0.0]
+    monkeypatch.setattr("schedlab.show.progress.time.monotonic", lambda: now[0])
+    progress = Progress()
+    progress.expect(10)
+    for _ in range(4):
+        progress.advance({"workload": "make", "policy": "SCHED_OTHER"}, is_new=False)
+    assert progress.time_left(5) == ""
+    now[0] = 60.0
+    progress.advance({"workload": "make", "policy": "SCHED_OTHER"})
+    assert [progress.time_left(at) for at in (60, 75, 400)] == ["5:00 left", "4:45 left", "0:00 left"]
+
+
+def test_a_terminal_gets_the_bar_on_stderr_alone(build, tmp_path):
+    """Of 2 x (1 + 2) runs; the answer on stdout has none of it."""
+    words = [
+        sys.executable,
+        "-m",
+        "schedlab",
+        "bench",
+        "-p",
+        "SCHED_OTHER",
+        "--runs",
+        "2",
+        "--recorded",
+        "0",
+        "--shell",
+        "none",
+    ]
+    main, terminal = os.openpty()
+    with open(tmp_path / "out", "w+b") as output, open(main, "rb", buffering=0) as screen:
+        done = subprocess.Popen([*words, "--", "sleep 0.2", "sleep 0.3"], stdout=output, stderr=terminal, cwd=tmp_path,
+                                env=os.environ | {"COLUMNS": "80", "TERM": "xterm"})  # fmt: skip
+        os.close(terminal)
+        seen = b""
+        with contextlib.suppress(OSError):  # the end of a terminal
+            while piece := screen.read(65536):
+                seen += piece
+        code = done.wait()
+    answer = (tmp_path / "out").read_text()
+    assert code == 0 and "sleep 0.2" in answer and "\x1b" not in answer
+    assert (
+        b"3/6" in seen and b"0:00 left" in seen and b"sleep 0.3 SCHED_OTHER" in seen and b"[bold]" not in seen
+    )

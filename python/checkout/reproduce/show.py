@@ -13,7 +13,8 @@ from typing import Any
 
 from rich.markup import escape
 
-from schedlab.show.tables import Progress, _console, _plain_table
+from schedlab.show.progress import Progress
+from schedlab.show.tables import _console, _plain_table
 
 from .claims import FAILS, HOLDS, UNDECIDABLE, UNTESTED
 from .reproduction import Reproduction

@@ -199,7 +199,7 @@ def run(
         if as_json:
             result = run_plan(plan, executor=workers)
         else:
-            from ..show.tables import Progress
+            from ..show.progress import Progress
 
             with Progress() as progress:
                 result = run_plan(
@@ -369,7 +369,8 @@ def demo(
         result = run_plan(plan)
         print(result.as_json())
     else:
-        from ..show.tables import Progress, show_demo
+        from ..show.progress import Progress
+        from ..show.tables import show_demo
 
         with Progress() as progress:
             result = run_plan(plan, on_start=progress.expect, on_result=progress.advance)

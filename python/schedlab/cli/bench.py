@@ -11,6 +11,7 @@ import json
 import os
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,16 +19,18 @@ import typer
 
 from ..errors import EXIT_CHECK_FAILED, UsageError
 from ..model import CPUS_MAX
-from .bench_options import with_series_options
+from .bench_options import BenchCommand, with_series_options
 
 if TYPE_CHECKING:
     from ..measure.bench import BenchPlan, BenchResult
     from ..measure.bench_series import Series
+    from ..show.progress import Progress
 
 
 def register(app: typer.Typer) -> None:
     """Add the command to the command line."""
-    app.command(context_settings={"allow_interspersed_args": False})(with_series_options(bench))
+    decorate = app.command(cls=BenchCommand, context_settings={"allow_interspersed_args": False})
+    decorate(with_series_options(bench))
 
 
 def bench(
@@ -96,39 +99,40 @@ def _measure_all(
 ) -> list[tuple[Series, BenchResult]]:
     """Measure each command with each value of its parameters, one after another, and show it."""
     from ..measure.bench import measure
-    from ..measure.bench_series import export, make_series, run_shell, scan
+    from ..measure.bench_series import export, make_series, read_parameters, run_shell
     from ..show.bench import show_bench, show_commands
+    from ..show.progress import Progress
 
-    parameters: list[tuple[str, list[str]]] = []
-    if options["parameter_list"]:
-        name, values = options["parameter_list"]
-        parameters.append((name, values.split(",")))
-    if options["parameter_scan"]:
-        name, low, high = options["parameter_scan"]
-        parameters.append(scan(name, low, high, options["parameter_step"]))
-    commands = make_series(plan.argv, options["shell"], parameters)
+    lists, scans, steps = (options[f"parameter_{kind}"] for kind in ("list", "scan", "step"))
+    commands = make_series(plan.argv, options["shell"], read_parameters(lists, scans, steps))
     file = options["input"]
     if file is not None and not os.access(file, os.R_OK):
         raise UsageError(f"--input {file}: cannot be read")
-    progress = None if as_json or options["show_output"] or not sys.stderr.isatty() else _show_progress
     measured: list[tuple[Series, BenchResult]] = []
-    for number, each in enumerate(commands, 1):
-        mine = replace(
-            plan,
-            argv=each.argv,
-            prepare=each.fill(options["prepare"]),
-            input=file and file.resolve(),
-            is_shown=options["show_output"],
-        )
-        folder = out / str(number) if out and len(commands) > 1 else out
-        run_shell("--setup", each.fill(options["setup"]))
-        try:
-            result = measure(mine, folder=folder, on_sample=progress)
-        finally:
-            run_shell("--cleanup", each.fill(options["cleanup"]))
-        measured.append((each, result))
-        if not as_json:
-            show_bench(result, is_plain=style == "lkml")
+    with Progress(is_silent=options["show_output"]) as progress:
+        progress.expect(plan.n_runs * len(commands))
+        for number, each in enumerate(commands, 1):
+            mine = replace(
+                plan,
+                argv=each.argv,
+                prepare=each.fill(options["prepare"]),
+                input=file and file.resolve(),
+                is_shown=options["show_output"],
+            )
+            folder = out / str(number) if out and len(commands) > 1 else out
+            run_shell("--setup", each.fill(options["setup"]))
+            try:
+                result = measure(mine, folder=folder, on_run=partial(_advance, progress, each.text))
+            except KeyboardInterrupt:
+                if out:
+                    print(f"what was measured is in {out}; the same command goes on there", file=sys.stderr)
+                raise
+            finally:
+                run_shell("--cleanup", each.fill(options["cleanup"]))
+            measured.append((each, result))
+            if not as_json:
+                with progress.hidden():
+                    show_bench(result, is_plain=style == "lkml")
     export(measured, {form: options[f"export_{form}"] for form in ("json", "csv", "markdown")})
     if len(measured) > 1 and not as_json:
         show_commands(measured)
@@ -198,10 +202,5 @@ def parse_cpus(text: str) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-def _show_progress(sample: dict[str, Any], total: int) -> None:
-    """One line that is written over, and taken away after the last sample."""
-    done = sample["round"] + 1
-    sys.stderr.write(f"\r\033[Kround {done}, {sample['policy']}: {sample['wall_ns'] / 1e6:,.1f} ms")
-    if sample["order"] + 1 == total:
-        sys.stderr.write("\r\033[K")
-    sys.stderr.flush()
+def _advance(progress: Progress, text: str, policy: str, is_new: bool) -> None:
+    progress.advance({"workload": text, "policy": policy}, is_new=is_new)

@@ -12,8 +12,26 @@ from pathlib import Path
 from typing import Any
 
 import typer
+import typer.core
 
 from .options import declared, keyword
+
+#: How many words stand after an option that may be given again, which Typer has no type for.
+_WORDS = {"parameter_list": 2, "parameter_scan": 3}
+
+
+class BenchCommand(typer.core.TyperCommand):
+    """A command whose options take so many words."""
+
+    def __init__(self, *args: Any, params: list[Any], **options: Any) -> None:
+        for each in params:
+            each.nargs = _WORDS.get(each.name, each.nargs)
+        super().__init__(*args, params=params, **options)
+
+
+def _as_given(words: Any) -> Any:
+    return words
+
 
 #: Name, type, default and `typer.Option`.
 _OPTIONS: tuple[tuple[str, Any, Any, Any], ...] = (
@@ -21,11 +39,12 @@ _OPTIONS: tuple[tuple[str, Any, Any, Any], ...] = (
     ("setup", str, "", typer.Option(help="What a shell does before the first run of each command.")),
     ("cleanup", str, "", typer.Option(help="What a shell does after the last run of each command.")),
     ("shell", str, "", typer.Option(metavar="none|bash", help="Each word after -- is a command: for this shell, or none.")),
-    ("parameter_list", tuple[str, str] | None, None, typer.Option("--parameter-list", "-L", metavar="NAME A,B",
-     help="Measure the command with each of these in place of {NAME}.")),
-    ("parameter_scan", tuple[str, str, str] | None, None, typer.Option("--parameter-scan", "-P", metavar="NAME MIN MAX",
+    ("parameter_list", list[Any], [], typer.Option("--parameter-list", "-L", metavar="NAME A,B", parser=_as_given,
+     help="Measure the command with each of these in place of {NAME}; of several parameters with each combination.")),
+    ("parameter_scan", list[Any], [], typer.Option("--parameter-scan", "-P", metavar="NAME MIN MAX", parser=_as_given,
      help="The same with numbers.")),
-    ("parameter_step", str, "", typer.Option("--parameter-step-size", "-D", metavar="STEP", help="Of a scan; default: 1.")),
+    ("parameter_step", list[str], [], typer.Option("--parameter-step-size", "-D", metavar="STEP",
+     help="Of each scan, in their order, or one of all; default: 1.")),
     ("input", Path | None, None, typer.Option(metavar="FILE", help="What the command's stdin reads; default: nothing.")),
     ("show_output", bool, False, typer.Option("--show-output", help="Show what the command prints, on stderr.")),
     ("ignore_failure", bool, False, typer.Option("--ignore-failure", "-i", help="Exit code 0, also where runs failed.")),

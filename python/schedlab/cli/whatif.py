@@ -65,7 +65,7 @@ def whatif(
     from ..paths import command_line
     from ..report.write import write_report
     from ..runs.folders import fresh_folder
-    from ..show.tables import Progress
+    from ..show.progress import Progress
 
     folder = out or fresh_folder()
     asked = open_subject(subject, folder)
@@ -130,7 +130,7 @@ def tune(
     from ..paths import command_line
     from ..report.write import write_report
     from ..runs.folders import fresh_folder
-    from ..show.tables import Progress
+    from ..show.progress import Progress
 
     search.need_optuna()
     question = search.read_question(

@@ -107,6 +107,11 @@ class BenchPlan:
     input: Path | None = None
     is_shown: bool = False
 
+    @property
+    def n_runs(self) -> int:
+        """All runs: warm-ups, samples, recorded."""
+        return len(self.classes) * (self.n_warmups + self.n_rounds + self.n_recorded)
+
     def as_json(self) -> dict[str, Any]:
         """The plan as it is written beside its samples."""
         return {
@@ -201,20 +206,22 @@ def measure(
     plan: BenchPlan,
     *,
     folder: Path | None = None,
-    on_sample: Callable[[dict[str, Any], int], None] | None = None,
+    on_run: Callable[[str, bool], None] | None = None,
     confidence: float = CONFIDENCE,
 ) -> BenchResult:
-    """Run a plan, or what is left of it."""
+    """Run a plan, or what is left of it; `on_run` gets the policy of each run, and whether it was done now."""
     result = BenchResult(plan, describe_machine())
     result.warnings = warn_of_machine(result.machine, list(plan.classes))
     done = _open_folder(plan, folder)
     total = len(plan.classes) * plan.n_rounds
+    tell = on_run or (lambda policy, is_new: None)
     with Launcher() as launcher, stderr_files(folder) as errors:
         if len(done) < total:
             _refuse_forks(plan, launcher)
         for number, (index, each) in enumerate(_order(plan), -len(plan.classes) * plan.n_warmups):
             if (index, each.name) in done:
                 result.samples.append(done[index, each.name])
+                tell(each.name, False)
                 continue
             run = f"round-{index}" if index >= 0 else f"warm-up-{index + plan.n_warmups}"
             run_shell("--prepare", plan.prepare)
@@ -223,15 +230,13 @@ def measure(
                 report, own = _run_once(plan, each, launcher, file)
                 cpus = _cpu_times(plan, report, time_since(busy, busy_by_cpu()), steal_since(steal))
                 said = last_lines(file) if _has_failed(report) else []
-            if index < 0:
-                continue
-            sample = _sample(report, each, index, number) | {"stderr": said} | cpus | own
-            result.samples.append(sample)
-            _keep(folder, sample)
-            if on_sample:
-                on_sample(sample, total)
+            if index >= 0:
+                sample = _sample(report, each, index, number) | {"stderr": said} | cpus | own
+                result.samples.append(sample)
+                _keep(folder, sample)
+            tell(each.name, True)
         if plan.n_recorded:
-            _record(result, launcher, errors)
+            _record(result, launcher, errors, tell)
     _summarise(result, confidence)
     return result
 
@@ -315,7 +320,7 @@ def _cpu_times(
     }
 
 
-def _record(result: BenchResult, launcher: Launcher, errors: Path) -> None:
+def _record(result: BenchResult, launcher: Launcher, errors: Path, tell: Callable[[str, bool], None]) -> None:
     """After the samples, so that recording disturbs none of them."""
     plan = result.plan
     try:
@@ -326,6 +331,7 @@ def _record(result: BenchResult, launcher: Launcher, errors: Path) -> None:
                     run_shell("--prepare", plan.prepare)
                     with under(each), stderr_file(errors, f"recorded-{i}", each.name) as file:
                         runs.append(recorder.run(_commands(plan, each, file), timeout_ns=plan.timeout_ns))
+                    tell(each.name, True)
     except UnavailableError as error:
         result.why_not_recorded = str(error)
 

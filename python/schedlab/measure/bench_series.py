@@ -100,6 +100,27 @@ def _split(text: str) -> tuple[str, ...]:
     return words
 
 
+def read_parameters(
+    lists: Sequence[Sequence[str]], scans: Sequence[Sequence[str]], steps: Sequence[str]
+) -> list[tuple[str, list[str]]]:
+    """Names and values of lists (name, values) and scans (name, first, last), which have a step each or one for all.
+
+    Examples
+    --------
+    >>> read_parameters([("a", "x,y")], [("n", "1", "2"), ("m", "0", "4")], ["1", "4"])
+    [('a', ['x', 'y']), ('n', ['1', '2']), ('m', ['0', '4'])]
+    """
+    if len(steps) > 1 and len(steps) != len(scans):
+        raise UsageError(
+            f"--parameter-step-size is given {len(steps)} times for {len(scans)} scans; "
+            "give it once for all, or once for each"
+        )
+    each = list(steps) if len(steps) > 1 else [*steps, ""][:1] * len(scans)
+    return [(name, values.split(",")) for name, values in lists] + [
+        scan(name, low, high, step) for (name, low, high), step in zip(scans, each, strict=True)
+    ]
+
+
 def scan(name: str, low: str, high: str, step: str) -> tuple[str, list[str]]:
     """Values from one number to another, both included.
 

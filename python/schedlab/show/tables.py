@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,50 +44,11 @@ COLUMNS = (
 )
 
 #: Headings of columns of words; all others are of numbers, which stand to the right.
-OF_WORDS = ("policy", "workload", "group", "knob", "searched", "metric", "check", "verdict")
+OF_WORDS = ("command", "policy", "workload", "group", "knob", "searched", "metric", "check", "verdict")
 #: Below it six columns of words would be broken in words.
 TABLE_WIDTH_MIN = 100
 #: A width at which lines stay whole where nobody measures it, such as in a file.
 UNMEASURED_WIDTH = 140
-
-
-class Progress:
-    """A bar on standard error, where that is a terminal."""
-
-    def __init__(self) -> None:
-        self._bar: Any = None
-
-    def __enter__(self) -> Progress:
-        """Show the bar."""
-        if sys.stderr.isatty():
-            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
-            from rich.progress import Progress as Bar
-
-            self._bar = Bar(
-                TextColumn("{task.description}"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                console=Console(stderr=True),
-                transient=True,
-            )
-            self._bar.start()
-            self._task = self._bar.add_task("starting", total=None)
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        """Remove the bar."""
-        if self._bar:
-            self._bar.stop()
-
-    def expect(self, n_runs: int) -> None:
-        """Say how many runs there will be."""
-        if self._bar:
-            self._bar.update(self._task, total=n_runs, description="running")
-
-    def advance(self, run: dict[str, Any]) -> None:
-        """Count one run."""
-        if self._bar:
-            self._bar.update(self._task, advance=1, description=f"{run['workload']} {run['policy']}")
 
 
 def _console() -> Console:
