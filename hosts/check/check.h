@@ -35,6 +35,9 @@ sl_inline bool check_is_on_stack(const void *at)
 	return (u64)((const char *)at - check_event.stack) < CHECK_STACK_BYTES;
 }
 
+/* The switches that could come next, SWITCH@NS@COST,...: where they were asked for. Return: how many. */
+u32 check_nexts(const char **text);
+
 /* Names for addresses in the policy's file: <0x...>, of which the caller knows the line. */
 #define CHECK_NAME_BYTES 48
 const char *check_name(const void *at, char *text, const char *else_text);

@@ -23,6 +23,11 @@
  * at each instant DEPTH - 1 points at which the CPU that is there comes behind all others
  * (PCT; Burckhardt et al. 2010). --interleave LIST repeats a list.
  *
+ * --interleave COST@FROM-TO:LIST repeats a list, which may be empty, and reports each
+ * switch that could come next, from FROM to TO ns of virtual time: a preemption costs 1; where
+ * a CPU has to stop, another one than the lowest costs 0. Repeated for each, it tries all
+ * (CHESS; Musuvathi and Qadeer 2007).
+ *
  * Read next: locks.c; updates.c, the points in the policy's own code.
  */
 /* A CPU leaves its stack for another one by _longjmp(). */
@@ -38,6 +43,8 @@
 #define SWITCHES_MAX 2048
 #define SWITCH_BYTES_MAX 48
 #define DEPTH_MAX 8
+#define NEXT_MAX 4096
+#define NEXT_BYTES_MAX (SWITCH_BYTES_MAX + 24)
 /* Of each event's; those of changes are smaller. */
 #define PRIORITY_MIN (1U << 31)
 /* A CPU that gets no further, such as in a loop that waits, lets others continue. */
@@ -84,7 +91,19 @@ struct entry {
 	s32	from, to;
 };
 static struct entry *list;	/* to be repeated */
-static u32 nr_listed;
+static u32 nr_listed, nr_followed;
+
+/* Switches that could follow on those of the list. */
+static bool has_window;
+static u64 window_from_ns, window_to_ns;
+static u32 cost_max;
+static struct next {
+	struct entry	entry;
+	u64		t_ns;
+	u32		cost;
+} *nexts;
+static u32 nr_nexts;		/* those beyond NEXT_MAX are counted */
+static char *nexts_text;
 
 static struct entry *made;	/* of which there is room for SWITCHES_MAX */
 static u32 nr_switches;
@@ -102,6 +121,25 @@ const char *check_switches(void)
 				      i ? "," : "", made[i].from, (unsigned long long)made[i].event,
 				      (unsigned long long)made[i].point, made[i].to);
 	return switches;
+}
+
+u32 check_nexts(const char **text)
+{
+	u32 used = 0;
+
+	if (!cpus || !has_window)
+		return 0;
+	nexts_text[0] = 0;
+	for (u32 i = 0; i < nr_nexts && i < NEXT_MAX; i++) {
+		const struct next *n = &nexts[i];
+
+		used += (u32)snprintf(nexts_text + used, NEXT_BYTES_MAX, "%s%d.%llu.%llu>%d@%llu@%u",
+				      i ? "," : "", n->entry.from, (unsigned long long)n->entry.event,
+				      (unsigned long long)n->entry.point, n->entry.to,
+				      (unsigned long long)n->t_ns, n->cost);
+	}
+	*text = nexts_text;
+	return nr_nexts;
 }
 
 /* splitmix64, as in hosts/sim/host.c, with a state of its own: the policy draws there. */
@@ -137,10 +175,26 @@ static s32 listed(s32 from)
 
 		/* Of a larger machine, some may name CPUs that are not here. */
 		if (e->from == from && e->event == c->nr_events && e->point == c->nr_points &&
-		    e->to >= 0 && e->to < (s32)sim.options->nr_cpus)
+		    e->to >= 0 && e->to < (s32)sim.options->nr_cpus) {
+			nr_followed++;
 			return e->to;
+		}
 	}
 	return -1;
+}
+
+/* All of the list have been made: could one to @to be the next? */
+static void note_next(s32 from, s32 to, u32 cost)
+{
+	if (nr_followed != nr_listed || cost > cost_max || sim_now_ns < window_from_ns ||
+	    sim_now_ns > window_to_ns || nr_nexts++ >= NEXT_MAX)
+		return;
+	nexts[nr_nexts - 1] = (struct next){
+		.entry = { .event = cpus[from].nr_events, .point = cpus[from].nr_points,
+			   .from = from, .to = to },
+		.t_ns = sim_now_ns,
+		.cost = cost,
+	};
 }
 
 /* Return: false if @text is no list of switches. */
@@ -166,7 +220,7 @@ static bool read_list(const char *text)
 
 static void read_option(const char *text)
 {
-	unsigned long long seed;
+	unsigned long long seed, until_ns;
 	u32 given = 0;
 	int nr_bytes = 0;
 
@@ -184,9 +238,14 @@ static void read_option(const char *text)
 		nr_guessed = 4U << draw() % 5;	/* 4 to 64 */
 		for (u32 i = 0; i < sim.options->nr_cpus; i++)
 			cpus[i].priority = draw() | PRIORITY_MIN;
+	} else if (sscanf(text, "%u@%llu-%llu:%n", &cost_max, &seed, &until_ns, &nr_bytes) == 3 &&
+		   nr_bytes && read_list(text + nr_bytes)) {
+		has_window = true;
+		window_from_ns = seed;
+		window_to_ns = until_ns;
 	} else if (!read_list(text)) {
 		sim_fail("usage", 0,
-			 "--interleave: '%.80s' is neither SEED:MAX, SEED:pctDEPTH nor a list of switches",
+			 "--interleave: '%.80s' is none of SEED:MAX, SEED:pctDEPTH, [COST@FROM-TO:]LIST",
 			 text);
 	}
 }
@@ -258,12 +317,22 @@ static void redraw_racing(const struct cpu *by)
 	}
 }
 
+static void note_preemptions(s32 from)
+{
+	for (s32 to = 0; to < (s32)sim.options->nr_cpus; to++) {
+		if (to != from && may_continue(to))
+			note_next(from, to, 1);
+	}
+}
+
 /* Return: the CPU that continues instead of @from, which could, or -1. */
 static s32 choose_at_point(s32 from)
 {
 	struct cpu *c = &cpus[from];
 	s32 other;
 
+	if (unlikely(has_window))
+		note_preemptions(from);
 	if (nr_listed) {
 		other = listed(from);
 		return other >= 0 && other != from && may_continue(other) ? other : -1;
@@ -400,6 +469,10 @@ static s32 choose_next(s32 from)
 		}
 	}
 	nr_relaxes = 0;
+	for (s32 to = 0; has_window && to < (s32)sim.options->nr_cpus; to++) {
+		if (to != usual && cpus[to].state == CPU_READY)
+			note_next(from, to, 0);
+	}
 	if (nr_listed)
 		next = listed(from);
 	else if (is_random && nr_switches < nr_random_max)
@@ -440,8 +513,10 @@ void check_prepare_cpus(void)
 	coroutines = calloc(SCX_CPUS_MAX, sizeof(*coroutines));
 	list = calloc(SWITCHES_MAX, sizeof(*list));
 	made = calloc(SWITCHES_MAX, sizeof(*made));
+	nexts = sim_map(NEXT_MAX * sizeof(*nexts));
+	nexts_text = sim_map(NEXT_MAX * NEXT_BYTES_MAX);
 	switches = calloc(SWITCHES_MAX, SWITCH_BYTES_MAX);
-	SL_ASSERT(coroutines && list && made && switches);
+	SL_ASSERT(coroutines && list && made && switches && nexts && nexts_text);
 }
 
 /* Return: false: the CPUs do not interleave, as in hosts/sim. */

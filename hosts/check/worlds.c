@@ -63,7 +63,9 @@ static bool read_all(void *to, u64 nr_bytes)
 static void answer(const struct sim_options *o, const struct sim_result *r,
 		   const struct check_shown *shown)
 {
-	char line[200];
+	const char *nexts = NULL;
+	u32 nr_nexts = check_nexts(&nexts);
+	char line[240];
 	int nr;
 
 	if (r->error_kind) {
@@ -71,10 +73,17 @@ static void answer(const struct sim_options *o, const struct sim_result *r,
 		return;
 	}
 	nr = snprintf(line, sizeof(line),
-		      "{\"status\":\"ok\",\"hash\":\"%016llx\",\"longest_wait_ns\":%llu,\"is_suspect\":%s,\"is_wasteful\":%s}\n",
+		      "{\"status\":\"ok\",\"hash\":\"%016llx\",\"longest_wait_ns\":%llu,\"is_suspect\":%s,\"is_wasteful\":%s%s",
 		      (unsigned long long)shown->hash, (unsigned long long)shown->longest_wait_ns,
-		      shown->is_suspect ? "true" : "false", shown->is_wasteful ? "true" : "false");
+		      shown->is_suspect ? "true" : "false", shown->is_wasteful ? "true" : "false",
+		      nexts ? "" : "}\n");
 	(void)sim_file_write(STDOUT_FILENO, line, (u64)nr);
+	if (!nexts)
+		return;
+	nr = snprintf(line, sizeof(line), ",\"nr_next\":%u,\"next\":\"", nr_nexts);
+	(void)sim_file_write(STDOUT_FILENO, line, (u64)nr);
+	(void)sim_file_write(STDOUT_FILENO, nexts, strlen(nexts));
+	(void)sim_file_write(STDOUT_FILENO, "\"}\n", 3);
 }
 
 static void run_world(struct room *room, struct sim_options *o, u64 program_bytes)

@@ -83,8 +83,8 @@ def test_pct_finds_a_race_from_the_depth_that_it_needs(simulator):
 
 
 def test_a_strategy_is_said():
-    assert [strategy(each) for each in ("7:pct2", "4:20", "5:20", "0.1.2>1", "")] == [
-        "PCT, depth 2", "POS, at most 20", "rare switches, at most 20", "", "",
+    assert [strategy(each) for each in ("7:pct2", "4:20", "5:20", "0.1.2>1", "", "2@0-5:")] == [
+        "PCT, depth 2", "POS, at most 20", "rare switches, at most 20", "", "", "every schedule of a window",
     ]  # fmt: skip
 
 
@@ -165,7 +165,7 @@ def test_an_idle_cpu_is_held_against_a_policy_only_where_it_is_asked_for(simulat
 def test_what_is_no_interleaving_is_refused(wrong, simulator):
     with (
         task_of(TORN).laboratory() as laboratory,
-        pytest.raises(SchedlabError, match="neither SEED:MAX, SEED:pct"),
+        pytest.raises(SchedlabError, match="none of SEED:MAX, SEED:pct"),
     ):
         laboratory.try_world(replace(WORLD, interleaving=wrong))
 
@@ -190,9 +190,7 @@ def test_command_finds_shows_and_repeats_a_lost_update(tmp_path, simulator):
     done = check(TORN, "--races", "--worlds", 100, "--budget", "600s", cwd=tmp_path)
     assert done.returncode == 1, done.stderr
     line = f"{TORN.read_text().splitlines().index(chr(9) + 'nr_enqueued++;') + 1}: nr_enqueued++;"
-    assert re.search(
-        "First with switches drawn by (PCT, depth|POS, at most|rare switches, at most) [0-9]", done.stdout
-    )
+    assert re.search("First found with (PCT, depth|POS, at most|rare switches, at most) [0-9]", done.stdout)
     left, right = [text for text in done.stdout.splitlines() if line in text][:2]
     assert left.index(line) < 10 < 40 < right.index(line)
     (file,) = tmp_path.glob("out/check/torn_counter/race-1.toml")

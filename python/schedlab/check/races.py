@@ -54,6 +54,8 @@ def draw_interleaving(rng: random.Random) -> str:
 
 def strategy(interleaving: str) -> str:
     """By which strategy switches were drawn; empty: there were none, or a list of them."""
+    if "@" in interleaving:
+        return "every schedule of a window"
     seed, _, how = interleaving.partition(":")
     if not how:
         return ""

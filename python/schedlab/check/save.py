@@ -63,7 +63,7 @@ class Saved:
     Attributes
     ----------
     world : pathlib.Path or None
-        The workload's file; None: the workload was given, and has one.
+        The file that says how it is run; None: the workload was given, and `run` repeats it.
     run : pathlib.Path or None
         Folder of the run; None: its CPUs interleave or an invariant is tested, which `--replay` alone repeats.
     run_command, replay_command : str
@@ -112,43 +112,41 @@ def save(
     policy = _policy_word(built)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{finding.broken}-{number}.toml"
+    source = Path(workload_name).resolve() if world.given and Path(workload_name).is_file() else None
+    is_known = source is not None and _is_in(source, world)
+    if is_known:
+        path = Path(workload_name)
+    elif source == path.resolve():
+        path = folder / f"{finding.broken}-{number}-again.toml"
     name = workload_name or str(path)
     settings = [(f"{built.policy.name}.{key}", _in_words(built, key, value)) for key, value in world.settings]
     options = ["--topology", world.topology] if world.topology else []
     for key, words in settings:
         options += ["--set", f"{key}={words}"]
-    command = [
-        "schedlab",
-        "run",
-        name,
-        "--policy",
-        policy,
-        "--cpus",
-        str(world.n_cpus),
-        "--seed",
-        str(world.seed),
-    ]
-    run_command = shlex.join([*command, *options])
-    replay = shlex.join(["schedlab", "check", policy, "--replay", name])
+    machine = ["--cpus", str(world.n_cpus), "--seed", str(world.seed)]
+    run_command = shlex.join(["schedlab", "run", name, "--policy", policy, *machine, *options])
     # What `schedlab run` does not do.
     is_of_check = bool(world.interleaving) or finding.broken == "invariant"
+    replay = shlex.join(["schedlab", "check", policy, "--replay", str(path) if is_of_check else name])
     if is_of_check:
         run_command = replay
-    if not workload_name:
+    if not is_known and (is_of_check or not workload_name):
         how = {
             "property": finding.broken, "topology": world.topology, "seed": world.seed,
             "settings": dict(world.settings),
         } | ({"interleaving": world.interleaving} if world.interleaving else {})  # fmt: skip
+        if world.given:
+            how |= {"workload": str(source or workload_name), "cpus": world.n_cpus}
         head = (
             f"# {finding.broken}: {finding.text.splitlines()[0]}\n# {run_command}\n{MARK}{json.dumps(how)}\n"
         )
         title = f"A {finding.broken} of {built.policy.name}, found by schedlab check"
-        write_text(path, head + to_toml(world, title=title))
+        write_text(path, head + ("" if world.given else to_toml(world, title=title)))
         write_text(
             folder / f"test_{built.policy.name}_check.py", TEST.format(name=built.policy.name, policy=policy)
         )
     if is_of_check:
-        return Saved(None if workload_name else path, None, run_command, replay)
+        return Saved(path, None, run_command, replay)
     result = api.run(
         name, policy, seeds=[world.seed], cpus=world.n_cpus, topology=world.topology,
         set=dict(settings), out=folder / path.stem,
@@ -159,6 +157,14 @@ def save(
         run_command=run_command,
         replay_command=run_command if workload_name else replay,
     )
+
+
+def _is_in(path: Path, world: World) -> bool:
+    """Whether that file says how this world is run."""
+    try:
+        return replace(read_world(path), given=world.given, horizon_ns=world.horizon_ns) == world
+    except SchedlabError:
+        return False
 
 
 def save_all(
@@ -172,7 +178,7 @@ def save_all(
     result = []
     for number, each in enumerate(found, 1):
         world, finding = each.smallest.world, each.smallest.finding
-        name = given_name if world.given else ""
+        name = given_name or str(world.given.path) if world.given else ""
         saved = save(world, finding, built, folder, number=number, workload_name=name)
         result.append(then(saved, world, finding, built) if then else saved)
     return result
@@ -243,9 +249,10 @@ def read_world(path: Path) -> World:
     UsageError
         If its first lines do not say how it is run.
     """
-    workload = load_workload(path)
+    if not path.is_file():
+        load_workload(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         raise NotFoundError(f"{path}: cannot be read: {error.strerror}") from error
     marked = [line for line in text.splitlines() if line.startswith(MARK)]
@@ -254,12 +261,14 @@ def read_world(path: Path) -> World:
         settings = tuple((str(key), int(value)) for key, value in how["settings"].items())
         topology, seed = str(how["topology"]), int(how["seed"])
         interleaving = str(how.get("interleaving", ""))
+        source, n_cpus = str(how.get("workload", path)), int(how.get("cpus", 0))
     except (IndexError, ValueError, KeyError, AttributeError, TypeError) as error:
         raise UsageError(
             f"{path}: no line '{MARK.strip()} {{...}}' says how it is run; give it with --workload instead"
         ) from error
+    workload = load_workload(source)
     return World(
-        n_cpus=workload.cpus,
+        n_cpus=n_cpus or workload.cpus,
         topology=topology,
         tick_ns=workload.tick_ns,
         groups=(),

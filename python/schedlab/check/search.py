@@ -27,6 +27,7 @@ from dataclasses import dataclass, field, replace
 from ..errors import SchedlabError
 from ..policy.build import BuiltPolicy
 from .races import strategy
+from .schedules import Bound, Covered, choose_window, every_schedule
 from .shrink import Shrunk, shrink
 from .trial import Finding, Laboratory, NeverWorse, Trial
 from .world import World, change_world, draw_world, interleaved, slice_of
@@ -52,6 +53,13 @@ class Task:
     given: World | None = None
     are_chosen: bool = False
     races: bool = False
+    #: With `races`: each schedule of a window of each world is run, in place of one that is drawn.
+    bound: Bound | None = None
+
+    @property
+    def n_batch(self) -> int:
+        """Worlds of a batch."""
+        return 1 if self.bound else BATCH_WORLDS
 
     @property
     def held(self) -> frozenset[str]:
@@ -82,14 +90,23 @@ class Batch:
     longest_wait_ns: int = 0
     roles: set[str] = field(default_factory=set)
     cpus: set[int] = field(default_factory=set)
+    covered: list[Covered] = field(default_factory=list)
     error: str | None = None
 
     def add(self, world: World, trial: Trial) -> None:
         """Count a world, and keep it where it has failed."""
+        self.count(world)
+        self.note(world, trial)
+
+    def count(self, world: World) -> None:
+        """Count a world, however often it is run."""
         self.n_worlds += 1
         self.n_interleaved += bool(world.interleaving)
         self.roles |= {group.role for group in world.groups}
         self.cpus.add(world.n_cpus)
+
+    def note(self, world: World, trial: Trial) -> None:
+        """Keep a world where it has failed."""
         if trial.finding is not None:
             finding = replace(trial.finding, strategy=strategy(world.interleaving))
             self.failed.append((replace(world, interleaving=trial.interleaving), finding))
@@ -125,6 +142,8 @@ class Report:
         Of all worlds without a failure.
     roles, cpus : set
         Roles of tasks and numbers of CPUs that were tried.
+    covered : list of Covered
+        Windows of which every schedule is tried.
     is_interrupted : bool
         Whether Ctrl-C has ended it.
     """
@@ -137,6 +156,7 @@ class Report:
     longest_wait_ns: int = 0
     roles: set[str] = field(default_factory=set)
     cpus: set[int] = field(default_factory=set)
+    covered: list[Covered] = field(default_factory=list)
     is_interrupted: bool = False
 
     def add(self, batch: Batch) -> None:
@@ -147,6 +167,7 @@ class Report:
         self.longest_wait_ns = max(self.longest_wait_ns, batch.longest_wait_ns)
         self.roles |= batch.roles
         self.cpus |= batch.cpus
+        self.covered += batch.covered
 
 
 _laboratory: Laboratory | None = None
@@ -182,6 +203,8 @@ def do_batch(
     Batch
         What they have shown; with `error` where the simulator itself failed.
     """
+    if task.bound:
+        return _do_batch_of_schedules(task, number, laboratory)
     rng = random.Random(f"{task.seed}/{number}")
     policy, values = task.built.policy, task.built.values
     batch = Batch()
@@ -206,6 +229,42 @@ def do_batch(
                 if trial.finding is None and (nearest is None or trial.longest_wait_ns > nearest[0]):
                     nearest = (trial.longest_wait_ns, world)
                     batch.longest_wait_ns = trial.longest_wait_ns
+    return batch
+
+
+def _do_batch_of_schedules(task: Task, number: int, laboratory: Laboratory | None) -> Batch:
+    """Draw one world, and try every schedule of a window of it."""
+    rng = random.Random(f"{task.seed}/{number}")
+    world = draw_world(rng, task.built.policy, task.built.values, task.given)
+    with nullcontext(laboratory) if laboratory else task.laboratory() as own:
+        return _try_schedules(task, own, interleaved(rng, world), rng)
+
+
+def _try_schedules(
+    task: Task, laboratory: Laboratory, world: World, rng: random.Random, is_over: Callable[[], bool] = bool
+) -> Batch:
+    """Try every schedule of a window of a world, or until one fails, or `is_over`."""
+    batch = Batch()
+    assert task.bound
+    try:
+        bound = choose_window(laboratory, world, task.bound, rng)
+        if bound.from_ns < 0:
+            without = replace(world, interleaving="0@0-0:")
+            batch.add(without, laboratory.try_world(without))
+            return batch
+        batch.count(world)
+        for covered, tried in every_schedule(
+            laboratory, world, bound, lambda: bool(batch.failed) or is_over()
+        ):
+            for each, trial in tried:
+                batch.note(each, trial)
+                batch.longest_wait_ns = max(batch.longest_wait_ns, trial.longest_wait_ns)
+            batch.covered = [covered]
+            if tried and laboratory.try_world(tried[-1][0]).record_hash != tried[-1][1].record_hash:
+                raise SchedlabError(f"two runs of one schedule differ ({bound})")
+            batch.n_repeated += 1
+    except SchedlabError as error:
+        batch.error = str(error)
     return batch
 
 
@@ -238,6 +297,7 @@ def search(
     n_processes: int | None = None,
     finds_all: bool = False,
     corpus: Sequence[World] = (),
+    only_corpus: bool = False,
     on_progress: Callable[[Report], None] = lambda report: None,
 ) -> Report:
     """Search until a property is broken, or the budget is used up.
@@ -256,6 +316,8 @@ def search(
         Go on to the end of the budget after the first failure.
     corpus : sequence of World
         Tried first.
+    only_corpus : bool, default False
+        Whether no other is tried.
     on_progress : callable
         Called after each batch.
 
@@ -291,12 +353,17 @@ def search(
 
     try:
         for world in corpus:
-            tried = Batch()
-            tried.add(world, laboratory.try_world(world))
+            if task.bound:
+                tried = _try_schedules(task, laboratory, world, random.Random(task.seed), is_over)
+            else:
+                tried = Batch()
+                tried.add(world, laboratory.try_world(world))
             report.add(tried)
+            if tried.error is not None:
+                raise SchedlabError(tried.error)
             for failed, finding in tried.failed:
                 take(failed, finding)
-        if not is_over():
+        if not (only_corpus or is_over()):
             _search_in_processes(task, n_processes or os.cpu_count() or 1, report, take, is_over, on_progress,
                                  n_worlds_max)  # fmt: skip
     except KeyboardInterrupt:
@@ -321,7 +388,7 @@ def _search_in_processes(
     context = multiprocessing.get_context("spawn")
     next_out = next_in = 0
     pending: dict[int, Future[Batch]] = {}
-    last = None if n_worlds_max is None else -(-n_worlds_max // BATCH_WORLDS)
+    last = None if n_worlds_max is None else -(-n_worlds_max // task.n_batch)
     with ProcessPoolExecutor(n_processes, mp_context=context) as pool:
         try:
             while not is_over():

@@ -145,12 +145,18 @@ class Trial:
         How near it came to a stall.
     interleaving : str
         The switches between CPUs that were made, where it failed and they are not too many.
+    nexts : str or None
+        Those that could follow, or the first 4,096 of them, see schedules.py; None: it was not asked, or has failed.
+    n_next : int
+        How many they are.
     """
 
     finding: Finding | None
     record_hash: str | None
     longest_wait_ns: int
     interleaving: str = ""
+    nexts: str | None = None
+    n_next: int = 0
 
 
 class Laboratory:
@@ -230,8 +236,13 @@ class Laboratory:
             if chosen:
                 answers = self._worlds(is_interleaved).run([worlds[at] for at in chosen])
                 for at, answer in zip(chosen, answers, strict=True):
-                    trials[at] = self._of_answer(worlds[at], answer)
-        return [trial or self.try_alone(world) for trial, world in zip(trials, worlds, strict=True)]
+                    trial = self._of_answer(worlds[at], answer) or self.try_alone(worlds[at])
+                    trials[at] = (
+                        replace(trial, nexts=answer.get("next"), n_next=answer.get("nr_next", 0))
+                        if answer
+                        else trial
+                    )
+        return [trial for trial in trials if trial]
 
     def _worlds(self, is_interleaved: bool) -> Worlds:
         """The process for many worlds, with the policy compiled as it needs it."""

@@ -32,6 +32,7 @@ def register(app: typer.Typer) -> None:
     app.command()(check)
 
 
+INTERLEAVE_HELP = "With --races: run every schedule of at most N preemptions in a window of each world."
 PROPERTY_HELP = "Of error, stall, invariant, work, deadlock, race, consistency, worse; default: all."
 
 
@@ -56,6 +57,7 @@ def check(
     races: Annotated[
         bool, typer.Option("--races", help="Let CPUs interleave within callbacks, and find lost updates.")
     ] = False,
+    interleave: Annotated[str | None, typer.Option(metavar="all:N[@FROM-TO]", help=INTERLEAVE_HELP)] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of all that is drawn.")] = 1,
     is_all: Annotated[
         bool, typer.Option("--all", help="Use the whole budget; default: stop at the first failure.")
@@ -78,7 +80,9 @@ def check(
     from ..hosts.choose import unavailable_reason
     from ..show.check import as_junit, show_report
 
-    task = _task(policy, properties, never_worse_than, metric, by, seed, workload, races)
+    task = _bounded(
+        _task(policy, properties, never_worse_than, metric, by, seed, workload, races), interleave
+    )
     built = task.built
     if on_linux and (reason := unavailable_reason("guest")):
         raise UnavailableError(f"--on-linux: {reason}")
@@ -88,12 +92,11 @@ def check(
         task = replace(task, properties=task.properties - {"race", "deadlock"})
     seconds = parse_duration(budget, place="--budget") / 1e9
     report = search(
-        task, budget_seconds=0 if replay else seconds, n_worlds_max=worlds, finds_all=is_all,
-        corpus=known, on_progress=_progress(as_json, seconds),
+        task, budget_seconds=0 if replay and not task.bound else seconds, n_worlds_max=worlds, finds_all=is_all,
+        corpus=known, only_corpus=bool(replay), on_progress=_progress(as_json, seconds),
     )  # fmt: skip
-    given_name = workload or (str(paths[0]) if paths else "")
     linux = try_on_linux if on_linux else None
-    saved = save_all(report.found, built, out or Path("out/check") / built.policy.name, given_name, linux)
+    saved = save_all(report.found, built, out or Path("out/check") / built.policy.name, workload or "", linux)
     if junit is not None:
         junit.write_text(as_junit(report, task), encoding="utf-8")
     if as_json:
@@ -130,6 +133,17 @@ def _task(
         given=None if workload is None else _given(workload),
         races=races,
     )
+
+
+def _bounded(task: Task, interleave: str | None) -> Task:
+    """With the schedules that `--interleave` names."""
+    from ..check.schedules import parse_bound
+
+    if interleave is None:
+        return task
+    if not task.races or task.never_worse:
+        raise UsageError("--interleave: give it with --races, and without --never-worse-than")
+    return replace(task, bound=parse_bound(interleave))
 
 
 def _properties(given: str | None) -> frozenset[str]:
@@ -194,6 +208,16 @@ def _as_json(report: Report, task: Task, saved: list[Saved]) -> dict[str, Any]:
         "worlds": report.n_worlds,
         "repeated": report.n_repeated,
         "interleaved": report.n_interleaved,
+        "windows": [
+            {
+                "interleave": str(each.bound),
+                "schedules": each.n_known,
+                "is_counted": each.is_counted,
+                "run": each.n_run,
+                "is_complete": each.is_complete,
+            }
+            for each in report.covered
+        ],
         "cpus": sorted(report.cpus),
         "roles": sorted(report.roles),
         "seconds": report.seconds,

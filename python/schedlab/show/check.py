@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -44,6 +45,7 @@ def show_report(report: Report, task: Task, saved: list[Saved]) -> None:
         f"CPUs interleaved in {report.n_interleaved:,}"
         if report.n_interleaved
         else "CPUs did not interleave",
+        *_schedules(report),
         f"{report.n_repeated} run twice, alike" if report.n_repeated else "",
     ]
     tried = f"{report.n_worlds:,} worlds in {report.seconds:.0f} s ({'; '.join(filter(None, covered))})"
@@ -58,6 +60,28 @@ def show_report(report: Report, task: Task, saved: list[Saved]) -> None:
         )
     if report.is_interrupted:
         say(console, "Interrupted: what was found until then is above.")
+
+
+def _schedules(report: Report) -> list[str]:
+    """How many there are in the windows, and how many were run."""
+    windows = report.covered
+    if not windows:
+        return []
+    n_run = sum(each.n_run for each in windows)
+    n_known = sum(each.n_known for each in windows)
+    most = max(each.bound.n_preemptions for each in windows)
+    of = "all" if all(each.is_complete for each in windows) else (
+        f"{n_run:,} of {'' if all(each.is_counted for each in windows) else 'at least '}{n_known:,}"
+    )  # fmt: skip
+    text = f"{n_known:,} schedules of at most {most} preemptions in {len(windows)} windows, of which {of} were run"
+    if len(windows) > 1:
+        return [text]
+    rest = (
+        ""
+        if windows[0].is_complete
+        else f"; go on with --interleave {replace(windows[0].bound, n_skipped=n_run)}"
+    )
+    return [f"{text} ({windows[0].bound}){rest}"]
 
 
 def _show_found(console: Console, found: Found, files: Saved, task: Task) -> None:
@@ -82,7 +106,7 @@ def _show_found(console: Console, found: Found, files: Saved, task: Task) -> Non
     if files.replay_command != files.run_command:
         say(console, f"  Once mended: {escape(files.replay_command)}")
     if found.strategy:
-        say(console, f"  First with switches drawn by {found.strategy}.")
+        say(console, f"  First found with {found.strategy}.")
     if files.on_linux:
         say(console, f"  {escape(files.on_linux[:1].upper() + files.on_linux[1:])}")
     say(console, f"  Its run:     {escape(str(files.run))}\n" if files.run else "")
