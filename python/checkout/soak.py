@@ -36,24 +36,12 @@ Long runs of evidence, newest last. `./lab soak NAME` adds a line; commit it.
 
 @dataclass(frozen=True)
 class Soak:
-    """One kind of evidence.
+    """One kind of evidence."""
 
-    Attributes
-    ----------
-    about : str
-        What it shows, in one line.
-    arguments : tuple of str
-        For pytest.
-    variable : str
-        Environment variable that says how much.
-    default : int
-        Its value unless told otherwise.
-    """
-
-    about: str
-    arguments: tuple[str, ...]
-    variable: str
-    default: int
+    about: str  #: What it shows, in one line.
+    arguments: tuple[str, ...]  #: For pytest.
+    variable: str  #: Environment variable that says how much.
+    default: int  #: Its value unless told otherwise.
 
 
 SOAKS = {

@@ -32,21 +32,11 @@ WORK_KERNELS = ("pi", "matmul", "spin")
 
 @dataclass(frozen=True)
 class Calibration:
-    """Cost of one unit of each kernel, in picoseconds of CPU time.
+    """Cost of one unit of each kernel, in picoseconds of CPU time."""
 
-    Attributes
-    ----------
-    pi_ps : int
-        One term of the Leibniz series.
-    matmul_ps : int
-        One multiply-add of a square matrix product.
-    spin_ps : int
-        One round of an empty loop.
-    """
-
-    pi_ps: int = 38_800
-    matmul_ps: int = 11_900
-    spin_ps: int = 4_350
+    pi_ps: int = 38_800  #: One term of the Leibniz series.
+    matmul_ps: int = 11_900  #: One multiply-add of a square matrix product.
+    spin_ps: int = 4_350  #: One round of an empty loop.
 
     def __post_init__(self) -> None:
         """Refuse a cost that is not a positive whole number of picoseconds."""

@@ -23,15 +23,9 @@ EXIT_UNAVAILABLE = 3
 
 
 class SchedlabError(Exception):
-    """Base of all errors that schedlab raises on purpose.
+    """Base of all errors that schedlab raises on purpose."""
 
-    Attributes
-    ----------
-    exit_code : int
-        What the command line exits with when this error ends it.
-    """
-
-    exit_code: int = EXIT_CHECK_FAILED
+    exit_code: int = EXIT_CHECK_FAILED  #: What the command line exits with when this error ends it.
 
 
 class UsageError(SchedlabError, ValueError):
@@ -76,24 +70,12 @@ class UnavailableError(SchedlabError):
 
 @dataclass(frozen=True)
 class SpecFault:
-    """One mistake in a workload file.
+    """One mistake in a workload file."""
 
-    Attributes
-    ----------
-    file : str
-        The file as the user named it.
-    line : int or None
-        Line of the mistake, from 1; None where it has no single line.
-    place : str
-        Where in the file, in words: ``task 'web', phase 3``; may be empty.
-    message : str
-        What is wrong, the value, and what would be right.
-    """
-
-    file: str
-    line: int | None
-    place: str
-    message: str
+    file: str  #: The file as the user named it.
+    line: int | None  #: Line of the mistake, from 1; None where it has no single line.
+    place: str  #: Where in the file, in words: ``task 'web', phase 3``; may be empty.
+    message: str  #: What is wrong, the value, and what would be right.
 
     def __str__(self) -> str:
         """Return the fault as one line: ``file:line: place: message``."""

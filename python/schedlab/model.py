@@ -62,39 +62,21 @@ _TOPOLOGY = r"((smt|llc|node)=[0-9]{1,9}(,(smt|llc|node)=[0-9]{1,9})*)?"
 
 @dataclass(frozen=True)
 class Option:
-    """How a user gives a field.
+    """How a user gives a field."""
 
-    Attributes
-    ----------
-    word, flag : str
-        In Python and experiments, and on the command line.
-    kind : str
-        Type of the flag's value.
-    help : str
-        One line for `--help`.
-    read : callable
-        Takes the flag for messages, and what a user wrote, a file holds or a program gives; returns the value.
-    default : object
-        As the user would write it.
-    metavar : str or None
-        What `--help` shows as the value.
-    write : callable
-        The value as `run.json` has it.
-    limits : mapping of str to object
-        What the JSON Schema says of that besides its type.
-    is_condition : bool
-        Whether runs that differ in it are runs under different conditions; a time limit is none.
-    """
-
+    #: `word`, `flag`: In Python and experiments, and on the command line.
     word: str
     flag: str
-    kind: str
-    help: str
+    kind: str  #: Type of the flag's value.
+    help: str  #: One line for `--help`.
+    #: Takes the flag for messages, and what a user wrote, a file holds or a program gives; returns the value.
     read: Callable[[str, Any], Any]
-    default: Any = None
-    metavar: str | None = None
-    write: Callable[[Any], Any] = lambda value: value
+    default: Any = None  #: As the user would write it.
+    metavar: str | None = None  #: What `--help` shows as the value.
+    write: Callable[[Any], Any] = lambda value: value  #: The value as `run.json` has it.
+    #: What the JSON Schema says of that besides its type.
     limits: Mapping[str, Any] = field(default_factory=dict)
+    #: Whether runs that differ in it are runs under different conditions; a time limit is none.
     is_condition: bool = True
 
     @property
@@ -272,22 +254,9 @@ class _Options:
 
 @dataclass(frozen=True, kw_only=True)
 class Machine(_Options):
-    """What the policy finds: CPUs, their clock, what they charge, and the device.
+    """What the policy finds: CPUs, their clock, what they charge, and the device."""
 
-    Attributes
-    ----------
-    cpus : int or None
-        1 to 1024; None: what each workload is meant for.
-    tick_ns : int or None
-        Time between ticks in nanoseconds, 1,000 to 10**10; None: what each workload says.
-    costs : mapping of str to int
-        What the simulator charges, in nanoseconds; names of `COSTS`.
-    io : mapping of str to int
-        Its device; names of `DEVICE`.
-    topology : mapping of str to int
-        CPUs per `smt`, `llc` and `node`.
-    """
-
+    #: 1 to 1024; None: what each workload is meant for.
     cpus: int | None = Option(
         "cpus",
         "--cpus",
@@ -296,6 +265,7 @@ class Machine(_Options):
         _in_range(1, CPUS_MAX),
         limits={"minimum": 1, "maximum": CPUS_MAX},
     ).field()
+    #: What the simulator charges, in nanoseconds; names of `COSTS`.
     costs: Mapping[str, int] = Option(
         "costs",
         "--cost",
@@ -308,6 +278,7 @@ class Machine(_Options):
         write=_pairs,
         limits=_items_of(COSTS),
     ).field()
+    #: Its device; names of `DEVICE`.
     io: Mapping[str, int] = Option(
         "io",
         "--io",
@@ -319,6 +290,7 @@ class Machine(_Options):
         write=_pairs,
         limits=_items_of(DEVICE),
     ).field()
+    #: CPUs per `smt`, `llc` and `node`.
     topology: Mapping[str, int] = Option(
         "topology",
         "--topology",
@@ -330,6 +302,7 @@ class Machine(_Options):
         write=lambda sizes: ",".join(_pairs(sizes)),
         limits={"pattern": f"^({_TOPOLOGY})$"},
     ).field()
+    #: Time between ticks in nanoseconds, 1,000 to 10**10; None: what each workload says.
     tick_ns: int | None = Option(
         "tick", "--tick", "text", "Time between ticks, such as 1ms; default: the workload's.", _tick
     ).field()
@@ -342,38 +315,25 @@ class Machine(_Options):
 
 @dataclass(frozen=True, kw_only=True)
 class Execution(_Options):
-    """Where and how a run is carried out.
+    """Where and how a run is carried out."""
 
-    Attributes
-    ----------
-    host : str
-        One of `HOST_NAMES` in hosts/choose.py.
-    is_parallel : bool
-        On a host that emulates CPUs: a thread for each, and real time.
-    is_sandboxed : bool
-        Simulator and policy as WebAssembly, as on the host `wasm`.
-    are_threads : bool
-        On Linux: tasks are threads of one process, not processes.
-    kernel : pathlib.Path or None
-        On the host `guest`: the kernel image to boot; None: Debian's.
-    scale : float
-        How much of each workload's work is to be done, above 0.
-    timeout_seconds : float
-        Longest time on the wall clock for one run, above 0.
-    """
-
+    #: One of `HOST_NAMES` in hosts/choose.py.
     host: str = Option(
         "host", "--host", "text", "sim, wasm, uthreads, kernel, linux or guest.", _word, default="sim"
     ).field()
+    #: On a host that emulates CPUs: a thread for each, and real time.
     is_parallel: bool = Option(
         "parallel", "--parallel", "yes", "kernel, guest: real time instead of counted.", _yes, default=False
     ).field()
+    #: Simulator and policy as WebAssembly, as on the host `wasm`.
     is_sandboxed: bool = Option(
         "sandbox", "--sandbox", "yes", "sim: for policies that one does not trust.", _yes, default=False
     ).field()
+    #: On Linux: tasks are threads of one process, not processes.
     are_threads: bool = Option(
         "threads", "--threads", "yes", "linux: tasks are threads of one process.", _yes, default=False
     ).field()
+    #: On the host `guest`: the kernel image to boot; None: Debian's.
     kernel: Path | None = Option(  # noqa: RUF009, a field
         "kernel",
         "--kernel",
@@ -383,6 +343,7 @@ class Execution(_Options):
         metavar="FILE",
         write=lambda path: path and str(path),
     ).field()
+    #: How much of each workload's work is to be done, above 0.
     scale: float = Option(
         "scale",
         "--scale",
@@ -391,6 +352,7 @@ class Execution(_Options):
         _scale,
         default=1.0,
     ).field()
+    #: Longest time on the wall clock for one run, above 0.
     timeout_seconds: float = Option(
         "timeout",
         "--timeout",
@@ -404,28 +366,15 @@ class Execution(_Options):
 
 @dataclass(frozen=True, kw_only=True)
 class RunSpec:
-    """One run before it is done: with equal ones, a deterministic host gives equal records.
+    """One run before it is done: with equal ones, a deterministic host gives equal records."""
 
-    Attributes
-    ----------
-    workload, policy : str
-        Their names; of a variant with the knobs that tell it apart.
-    knobs : mapping of str to int
-        Every knob of the policy, in its own unit.
-    seed : int
-        0 to 2**63 - 1; 0: no jitter.
-    machine : Machine
-        With CPUs and tick as they are for this workload.
-    execution : Execution
-        How.
-    """
-
+    #: `workload`, `policy`: Their names; of a variant with the knobs that tell it apart.
     workload: str
     policy: str
-    knobs: Mapping[str, int] = field(default_factory=dict)
-    seed: int
-    machine: Machine
-    execution: Execution
+    knobs: Mapping[str, int] = field(default_factory=dict)  #: Every knob of the policy, in its own unit.
+    seed: int  #: 0 to 2**63 - 1; 0: no jitter.
+    machine: Machine  #: With CPUs and tick as they are for this workload.
+    execution: Execution  #: How.
 
     def as_json(self) -> dict[str, Any]:
         """Its keys of `run.json`, which are flat."""

@@ -47,18 +47,10 @@ _NUMBER = re.compile(r"(?P<number>[+-]?\d[\d_]*(\.\d[\d_]*)?([eE][+-]?\d{1,3})?)
 
 @dataclass(frozen=True)
 class Quantity:
-    """A number with its dimension.
+    """A number with its dimension."""
 
-    Attributes
-    ----------
-    value : fractions.Fraction
-        In nanoseconds, bytes, or as it stands.
-    dimension : str
-        ``"time"``, ``"size"`` or ``"number"``.
-    """
-
-    value: Fraction
-    dimension: str
+    value: Fraction  #: In nanoseconds, bytes, or as it stands.
+    dimension: str  #: ``"time"``, ``"size"`` or ``"number"``.
 
     def text(self) -> str:
         """Write the quantity so that `parse_quantity` reads it again.

@@ -67,44 +67,21 @@ GAP_LEAST = 0.1
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check found in one place.
+    """What a check found in one place."""
 
-    Attributes
-    ----------
-    report : int
-        1 to 5.
-    where : str
-        In the report.
-    text : str
-        What it says.
-    published : str
-        The number as printed, with its unit; of a comparison, the numbers that it is about.
-    recomputed : Range or None
-        What follows from the report's own rows, in the same unit; None where
-        nothing is computed.
-    follows : bool
-        Whether it is so, or would be with other roundings of the same numbers.
-    check : str
-        Section of `audit.toml` that it came from.
-    note : str
-        What a reader should know; may be empty.
-    table, key : str, tuple of str
-        The row that it was found in; empty where it is in no single row.
-    unit : str
-        Of `recomputed`; empty where it has none, or the report prints none.
-    """
-
-    report: int
-    where: str
-    text: str
-    published: str
+    report: int  #: 1 to 5.
+    where: str  #: In the report.
+    text: str  #: What it says.
+    published: str  #: The number as printed, with its unit; of a comparison, the numbers that it is about.
+    #: What follows from the report's own rows, in the same unit; None where nothing is computed.
     recomputed: Range | None
-    follows: bool
-    check: str
-    note: str = ""
+    follows: bool  #: Whether it is so, or would be with other roundings of the same numbers.
+    check: str  #: Section of `audit.toml` that it came from.
+    note: str = ""  #: What a reader should know; may be empty.
+    #: `table`, `key`: The row that it was found in; empty where it is in no single row.
     table: str = ""
     key: tuple[str, ...] = ()
-    unit: str = ""
+    unit: str = ""  #: Of `recomputed`; empty where it has none, or the report prints none.
 
     @property
     def kind(self) -> str:
@@ -130,17 +107,10 @@ class Finding:
 
 @dataclass
 class Audit:
-    """All checks of a report.
+    """All checks of a report."""
 
-    Attributes
-    ----------
-    report : int
-        1 to 5.
-    findings : list of Finding
-        Those that follow and those that do not, by section, each in the order of the file.
-    """
-
-    report: int
+    report: int  #: 1 to 5.
+    #: Those that follow and those that do not, by section, each in the order of the file.
     findings: list[Finding] = field(default_factory=list)
 
     @property

@@ -39,22 +39,13 @@ LOG_RATIO = 20
 
 @dataclass(frozen=True)
 class Axis:
-    """The axis of values that the charts of a table share, or one of them has.
+    """The axis of values that the charts of a table share, or one of them has."""
 
-    Attributes
-    ----------
-    low, high : float
-        Its ends.
-    ticks : tuple of float
-        Where it has ticks, on a logarithmic axis.
-    is_log : bool
-        Whether it is logarithmic; what is 0 or less has no place there.
-    """
-
+    #: `low`, `high`: Its ends.
     low: float
     high: float
-    ticks: tuple[float, ...] = ()
-    is_log: bool = False
+    ticks: tuple[float, ...] = ()  #: Where it has ticks, on a logarithmic axis.
+    is_log: bool = False  #: Whether it is logarithmic; what is 0 or less has no place there.
 
 
 def axes(values: Mapping[str, Sequence[float]], *, is_log: bool, is_shared: bool) -> dict[str, Axis]:

@@ -42,38 +42,17 @@ VERDICTS = (HOLDS, DIRECTION, FAILS, UNDECIDABLE, UNTESTED)
 
 @dataclass(frozen=True)
 class Decision:
-    """A claim on one set of runs.
+    """A claim on one set of runs."""
 
-    Attributes
-    ----------
-    claim : Claim
-        What was decided.
-    on : str
-        The set of runs; empty where the claim lacks what it takes.
-    host : str
-        Where these ran.
-    verdict : str
-        One of `VERDICTS`.
-    reason : str
-        How it follows, in a sentence.
-    published : Range or None
-        The report's figure, with all that rounding leaves open.
-    ours : Interval or None
-        Ours, in the same unit.
-    sample : Sample or None
-        Ours, seed by seed, and where it comes from.
-    resolution : float, default 0
-        Smallest step of the report's instrument, in the unit of the claim; 0: not stated.
-    """
-
-    claim: Claim
-    on: str
-    host: str
-    verdict: str
-    reason: str
-    published: Range | None = None
-    ours: Interval | None = None
-    sample: Sample | None = None
+    claim: Claim  #: What was decided.
+    on: str  #: The set of runs; empty where the claim lacks what it takes.
+    host: str  #: Where these ran.
+    verdict: str  #: One of `VERDICTS`.
+    reason: str  #: How it follows, in a sentence.
+    published: Range | None = None  #: The report's figure, with all that rounding leaves open.
+    ours: Interval | None = None  #: Ours, in the same unit.
+    sample: Sample | None = None  #: Ours, seed by seed, and where it comes from.
+    #: Smallest step of the report's instrument, in the unit of the claim; 0: not stated.
     resolution: float = 0.0
 
     def as_json(self, report: int) -> dict[str, Any]:

@@ -28,24 +28,12 @@ from .spec import Experiment, Redrawn, fill
 
 @dataclass(frozen=True)
 class Fit:
-    """Distance of a set of runs from the published numbers.
+    """Distance of a set of runs from the published numbers."""
 
-    Attributes
-    ----------
-    on : str
-        The set of runs.
-    factor : float
-        exp of the median |ln(ours / published)|: 1 is equal, 2 is twice or half. No unit.
-    n_cells : int
-        Cells that it is the median of.
-    by_table : mapping of str to float
-        The same over the cells of each table alone, by the table's title.
-    """
-
-    on: str
-    factor: float
-    n_cells: int
-    by_table: Mapping[str, float]
+    on: str  #: The set of runs.
+    factor: float  #: exp of the median |ln(ours / published)|: 1 is equal, 2 is twice or half. No unit.
+    n_cells: int  #: Cells that it is the median of.
+    by_table: Mapping[str, float]  #: The same over the cells of each table alone, by the table's title.
 
 
 def fit(experiment: Experiment, tables: Mapping[str, Table], samples: Samples) -> list[Fit]:

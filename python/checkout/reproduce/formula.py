@@ -58,43 +58,21 @@ class MissingError(SchedlabError):
 
 @dataclass(frozen=True)
 class Cell:
-    """The numbers of one cell.
+    """The numbers of one cell."""
 
-    Attributes
-    ----------
-    values : mapping of int to float
-        By seed.
-    folders : mapping of int to str
-        Of the runs that they come from, by seed.
-    """
-
-    values: Mapping[int, float]
-    folders: Mapping[int, str]
+    values: Mapping[int, float]  #: By seed.
+    folders: Mapping[int, str]  #: Of the runs that they come from, by seed.
 
 
 @dataclass(frozen=True)
 class Sample:
-    """What an expression comes to, seed by seed.
+    """What an expression comes to, seed by seed."""
 
-    Attributes
-    ----------
-    values : tuple of float, shape (n_seeds,)
-        In the expression's own unit.
-    seeds : tuple of int, shape (n_seeds,)
-        Ascending.
-    runs : tuple of tuple of str, shape (n_seeds,)
-        Folders of the runs that each of them comes from.
-    n_left_out : int
-        Seeds that some cells have and others lack.
-    minimum : float
-        The minimum of a value: 0 where nothing is subtracted, since no cell
-        is negative; else minus infinity.
-    """
-
-    values: tuple[float, ...]
-    seeds: tuple[int, ...]
-    runs: tuple[tuple[str, ...], ...]
-    n_left_out: int = 0
+    values: tuple[float, ...]  #: shape (n_seeds,): in the expression's own unit.
+    seeds: tuple[int, ...]  #: shape (n_seeds,): ascending.
+    runs: tuple[tuple[str, ...], ...]  #: shape (n_seeds,): folders of the runs that each of them comes from.
+    n_left_out: int = 0  #: Seeds that some cells have and others lack.
+    #: The minimum of a value: 0 where nothing is subtracted, since no cell is negative; else minus infinity.
     minimum: float = -math.inf
 
     @property

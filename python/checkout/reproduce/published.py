@@ -28,14 +28,9 @@ ROUNDINGS = ("nearest", "down", "any")
 
 @dataclass(frozen=True)
 class Range:
-    """A number known to lie within bounds.
+    """A number known to lie within bounds."""
 
-    Attributes
-    ----------
-    low, high : float
-        Both ends are possible.
-    """
-
+    #: `low`, `high`: Both ends are possible.
     low: float
     high: float
 
@@ -102,24 +97,12 @@ def published_range(text: str, *, rounding: str = "nearest") -> Range:
 
 @dataclass(frozen=True)
 class Table:
-    """A published table.
+    """A published table."""
 
-    Attributes
-    ----------
-    name : str
-        Of its file.
-    keys : tuple of str
-        Columns that name a row.
-    rows : dict of tuple to dict
-        Printed texts by column, by key.
-    exact : frozenset of str
-        Columns that are counts, and so were not rounded.
-    """
-
-    name: str
-    keys: tuple[str, ...]
-    rows: dict[tuple[str, ...], dict[str, str]]
-    exact: frozenset[str] = frozenset()
+    name: str  #: Of its file.
+    keys: tuple[str, ...]  #: Columns that name a row.
+    rows: dict[tuple[str, ...], dict[str, str]]  #: Printed texts by column, by key.
+    exact: frozenset[str] = frozenset()  #: Columns that are counts, and so were not rounded.
 
     def number(self, key: tuple[str, ...], column: str) -> Range:
         """A cell."""

@@ -44,29 +44,18 @@ _STEP = re.compile(r"; step (\S+)$")
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the page, read back.
+    """A row of the page, read back."""
 
-    Attributes
-    ----------
-    report : int
-        1 to 5.
-    claim, on : str
-        The claim's id, and the set of runs; the latter may be empty.
-    ours, low, high : float or None
-        Our figure and its interval; all equal where all runs are.
-    resolution : float
-        Smallest step of the report's instrument, in the unit of the claim; 0: not stated.
-    verdict : str
-        As written.
-    """
-
-    report: int
+    report: int  #: 1 to 5.
+    #: `claim`, `on`: The claim's id, and the set of runs; the latter may be empty.
     claim: str
     on: str
+    #: `ours`, `low`, `high`: Our figure and its interval; all equal where all runs are.
     ours: float | None
     low: float | None
     high: float | None
-    verdict: str
+    verdict: str  #: As written.
+    #: Smallest step of the report's instrument, in the unit of the claim; 0: not stated.
     resolution: float = 0.0
 
 

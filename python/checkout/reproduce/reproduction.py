@@ -21,25 +21,13 @@ from .spec import Experiment, Size
 
 @dataclass(frozen=True)
 class Wanted:
-    """How a report is to be reproduced.
+    """How a report is to be reproduced."""
 
-    Attributes
-    ----------
-    out : pathlib.Path
-        Folder for all reports.
-    hosts : tuple of str, default ()
-        Only these, or single sets of runs by name; default: all that the experiment
-        does not leave out.
-    is_quick : bool, default True
-        The quick size of each set, or the full one.
-    scale : float, optional
-        In place of each set's own.
-    """
-
-    out: Path
+    out: Path  #: Folder for all reports.
+    #: Only these, or single sets of runs by name; default: all that the experiment does not leave out.
     hosts: tuple[str, ...] = ()
-    is_quick: bool = True
-    scale: float | None = None
+    is_quick: bool = True  #: The quick size of each set, or the full one.
+    scale: float | None = None  #: In place of each set's own.
 
     def sizes(self, experiment: Experiment) -> dict[str, Size]:
         """Decide how much of each set is run."""
@@ -58,41 +46,18 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """A report, reproduced.
+    """A report, reproduced."""
 
-    Attributes
-    ----------
-    experiment : Experiment
-        What was asked.
-    audit : Audit
-        What of its figures follows from its own rows.
-    tables : dict of str to Table
-        Its tables.
-    samples : Samples
-        What was run.
-    sizes : dict of str to Size
-        How much of each set was.
-    left_out : dict of str to str
-        Sets that were not, and why.
-    decisions : list of Decision
-        Every claim on every set.
-    wanted : Wanted
-        How it was asked for.
-    folder : pathlib.Path
-        Of this report.
-    earlier : dict of str to str, optional
-        Sets whose runs were on disk, and not asked for now: the day of each.
-    """
-
-    experiment: Experiment
-    audit: Audit
-    tables: dict[str, Table]
-    samples: Samples
-    sizes: dict[str, Size]
-    left_out: dict[str, str]
-    decisions: list[Decision]
-    wanted: Wanted
-    folder: Path
+    experiment: Experiment  #: What was asked.
+    audit: Audit  #: What of its figures follows from its own rows.
+    tables: dict[str, Table]  #: Its tables.
+    samples: Samples  #: What was run.
+    sizes: dict[str, Size]  #: How much of each set was.
+    left_out: dict[str, str]  #: Sets that were not, and why.
+    decisions: list[Decision]  #: Every claim on every set.
+    wanted: Wanted  #: How it was asked for.
+    folder: Path  #: Of this report.
+    #: Sets whose runs were on disk, and not asked for now: the day of each.
     earlier: dict[str, str] = field(default_factory=dict)
 
     @property

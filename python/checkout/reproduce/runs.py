@@ -223,25 +223,14 @@ def _without_load(node: Any) -> Any:
 
 @dataclass(frozen=True)
 class _Boot:
-    """A machine that is booted once, and what its program does there.
+    """A machine that is booted once, and what its program does there."""
 
-    Attributes
-    ----------
-    workload, label : str
-        As the experiment calls them; the latter is the policy.
-    first : int
-        Seed of its first run, from 1.
-    n_runs : int
-        How often the program does its work.
-    folder : pathlib.Path
-        Where its run folder goes.
-    """
-
+    #: `workload`, `label`: As the experiment calls them; the latter is the policy.
     workload: str
     label: str
-    first: int
-    n_runs: int
-    folder: Path
+    first: int  #: Seed of its first run, from 1.
+    n_runs: int  #: How often the program does its work.
+    folder: Path  #: Where its run folder goes.
 
 
 def _boots(runs: Runs, size: Size, out: Path, needed: Collection[tuple[str, str]] | None) -> Iterator[_Boot]:

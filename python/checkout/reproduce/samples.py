@@ -53,27 +53,14 @@ STATISTICS: dict[str, Callable[[np.ndarray], Any]] = {
 
 @dataclass
 class Done:
-    """A set of runs, done or not.
+    """A set of runs, done or not."""
 
-    Attributes
-    ----------
-    runs : Runs
-        What was to be done.
-    found : dict of (str, str) to list of dict
-        Runs by workload and policy, as the experiment calls them.
-    problem : str
-        Why nothing was run; empty where it was.
-    seconds : float
-        Time on the wall clock that it took now.
-    n_new : int
-        Runs that were done now; the others were there.
-    """
-
-    runs: Runs
+    runs: Runs  #: What was to be done.
+    #: Runs by workload and policy, as the experiment calls them.
     found: dict[tuple[str, str], list[dict[str, Any]]] = field(default_factory=dict)
-    problem: str = ""
-    seconds: float = 0.0
-    n_new: int = 0
+    problem: str = ""  #: Why nothing was run; empty where it was.
+    seconds: float = 0.0  #: Time on the wall clock that it took now.
+    n_new: int = 0  #: Runs that were done now; the others were there.
 
     @property
     def n_runs(self) -> int:

@@ -43,60 +43,34 @@ MINIMUM = 0.01
 
 @dataclass(frozen=True)
 class Size:
-    """How much of a set is run.
+    """How much of a set is run."""
 
-    Attributes
-    ----------
-    seeds : int, default 1
-        Seeds, from 1 on; of a program of the kernel, its runs.
-    scale : float, default 1
-        What the numbers in `Runs.scaled` are multiplied by.
-    skip : bool, default False
-        Whether the set is left out, unless its host is asked for.
-    """
-
-    seeds: int = 1
-    scale: float = 1.0
-    skip: bool = False
+    seeds: int = 1  #: Seeds, from 1 on; of a program of the kernel, its runs.
+    scale: float = 1.0  #: What the numbers in `Runs.scaled` are multiplied by.
+    skip: bool = False  #: Whether the set is left out, unless its host is asked for.
 
 
 @dataclass(frozen=True)
 class Runs:
-    """A set of runs: workloads under policies on one host.
+    """A set of runs: workloads under policies on one host."""
 
-    Attributes
-    ----------
-    name, title : str
-        In expressions and folders; for people.
-    policies : mapping of str to str
-        By the report's name: ours, with knobs, such as `"mlfq rotate=1"`.
-    quick, full : Size
-        How much is run.
-    workloads : mapping of str to str
-        By short name; of a program, the arguments that `{workload}` stands for.
-    program : str
-        A program of the teaching kernel, which does its own work `{runs}` times.
-    arguments : tuple of str
-        Of a program: further boot arguments of the kernel, `NAME=VALUE`.
-    machine, execution : Machine, Execution
-        As the options of `schedlab run`.
-    rt_throttling : bool
-        On Linux: whether real-time tasks are limited to a part of each second, as they are by default.
-    scaled : mapping of str to float
-        Numbers that stand as `{NAME}` in workloads, at scale 1.
-    """
-
+    #: `name`, `title`: In expressions and folders; for people.
     name: str
     title: str
-    policies: Mapping[str, str]
+    policies: Mapping[str, str]  #: By the report's name: ours, with knobs, such as `"mlfq rotate=1"`.
+    #: `quick`, `full`: How much is run.
     quick: Size
     full: Size
+    #: By short name; of a program, the arguments that `{workload}` stands for.
     workloads: Mapping[str, str] = field(default_factory=dict)
-    program: str = ""
-    arguments: tuple[str, ...] = ()
+    program: str = ""  #: A program of the teaching kernel, which does its own work `{runs}` times.
+    arguments: tuple[str, ...] = ()  #: Of a program: further boot arguments of the kernel, `NAME=VALUE`.
+    #: `machine`, `execution`: As the options of `schedlab run`.
     machine: Machine = field(default_factory=Machine)
     execution: Execution = field(default_factory=Execution)
+    #: On Linux: whether real-time tasks are limited to a part of each second, as they are by default.
     rt_throttling: bool = True
+    #: Numbers that stand as `{NAME}` in workloads, at scale 1.
     scaled: Mapping[str, float] = field(default_factory=dict)
 
     def size(self, *, is_quick: bool) -> Size:
@@ -111,150 +85,84 @@ class Runs:
 
 @dataclass(frozen=True)
 class Claim:
-    """One row of `claims.toml`.
+    """One row of `claims.toml`."""
 
-    Attributes
-    ----------
-    name : str
-        Its `id`.
-    text, where, measure, unit, note, stated : str
-        What is claimed, in our words; where; what the number is; its unit; what a
-        reader should know; the figure as the report prints it.
-    ours : Measure
-        The expression over our runs.
-    published : str
-        Formula over the published tables, or a number; empty: no figure.
-    null : float or None
-        Value of no effect: 1 of a ratio, 0 of a difference. None: the claim is
-        of the number alone.
-    says : str
-        `"above"`, `"below"` or `"equal"`, against `null`; empty: what the
-        published figure says.
-    within : float
-        The published figure is met up to this part.
-    margin : float
-        How far from `null` is still equal, in the unit of the expression.
-    minimum : float
-        How far from `null` is above or below, in the same unit.
-    on : tuple of str
-        Sets of runs that it is tested on.
-    part : str
-        `"claim"`, or `"left-out"` of what the report did not do.
-    lacks : str
-        What is missing to test it at all; empty: nothing.
-    resolution : float or Measure
-        Smallest step of the report's instrument, in the unit of the claim: a
-        number, or an expression over our runs; 0: not stated.
-    also : tuple of mapping of str to str
-        Further statements of the report that follow from the same fact: `where`,
-        `text` and, where it gives one, the figure as `stated`.
-    """
-
-    name: str
+    name: str  #: Its `id`.
+    #: `text`, `where`, `measure`, `unit`, `note`, `stated`: What is claimed, in our words; where; what the
+    #: number is; its unit; what a reader should know; the figure as the report prints it.
     text: str
     where: str
     measure: str
-    ours: Measure | None
-    on: tuple[str, ...]
+    ours: Measure | None  #: The expression over our runs.
+    on: tuple[str, ...]  #: Sets of runs that it is tested on.
     unit: str = ""
     note: str = ""
     stated: str = ""
-    published: str = ""
+    published: str = ""  #: Formula over the published tables, or a number; empty: no figure.
+    #: Value of no effect: 1 of a ratio, 0 of a difference. None: the claim is of the number alone.
     null: float | None = None
+    #: `"above"`, `"below"` or `"equal"`, against `null`; empty: what the published figure says.
     says: str = ""
-    within: float = WITHIN
-    margin: float = MARGIN
-    minimum: float = MINIMUM
-    part: str = "claim"
-    lacks: str = ""
+    within: float = WITHIN  #: The published figure is met up to this part.
+    margin: float = MARGIN  #: How far from `null` is still equal, in the unit of the expression.
+    minimum: float = MINIMUM  #: How far from `null` is above or below, in the same unit.
+    part: str = "claim"  #: `"claim"`, or `"left-out"` of what the report did not do.
+    lacks: str = ""  #: What is missing to test it at all; empty: nothing.
+    #: Smallest step of the report's instrument, in the unit of the claim: a number, or an expression over our
+    #: runs; 0: not stated.
     resolution: float | Measure = 0.0
+    #: Further statements of the report that follow from the same fact: `where`, `text` and, where it gives
+    #: one, the figure as `stated`.
     also: tuple[Mapping[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
 class Redrawn:
-    """A table or chart of the report, to be drawn beside ours.
+    """A table or chart of the report, to be drawn beside ours."""
 
-    Attributes
-    ----------
-    kind : str
-        `"table"`: a value per row and column; `"box"`: a distribution per row.
-    where, title, unit, note : str
-        In the report; for people.
-    rows, columns : tuple of str
-        What `{row}` and `{column}` stand for.
-    ours, published : str
-        Expressions with `{row}` and `{column}`; `published` may be empty.
-    on : tuple of str
-        Sets of runs.
-    is_log : bool
-        Whether its chart has a logarithmic axis.
-    is_shared : bool
-        Whether all sources are drawn in one scale, however far apart they are.
-    is_folded : bool
-        Whether a reader unfolds it.
-    rows_are, columns_are : str
-        What the rows and the columns are, such as `"scheduler"` and `"processes"`.
-    """
-
-    kind: str
+    kind: str  #: `"table"`: a value per row and column; `"box"`: a distribution per row.
+    #: `where`, `title`, `unit`, `note`: In the report; for people.
     where: str
     title: str
+    #: `rows`, `columns`: What `{row}` and `{column}` stand for.
     rows: tuple[str, ...]
     columns: tuple[str, ...]
+    #: `ours`, `published`: Expressions with `{row}` and `{column}`; `published` may be empty.
     ours: str
-    on: tuple[str, ...]
+    on: tuple[str, ...]  #: Sets of runs.
     published: str = ""
     unit: str = ""
     note: str = ""
-    is_log: bool = False
-    is_shared: bool = False
-    is_folded: bool = False
+    is_log: bool = False  #: Whether its chart has a logarithmic axis.
+    is_shared: bool = False  #: Whether all sources are drawn in one scale, however far apart they are.
+    is_folded: bool = False  #: Whether a reader unfolds it.
+    #: `rows_are`, `columns_are`: What the rows and the columns are, such as `"scheduler"` and `"processes"`.
     rows_are: str = ""
     columns_are: str = ""
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """A report as an experiment.
+    """A report as an experiment."""
 
-    Attributes
-    ----------
-    report : int
-        1 to 5.
-    folder : pathlib.Path
-        Where it is written down.
-    title, source, question, concludes : str
-        For people; `source` is whose report it is, `concludes` what it concludes.
-    setup, done : tuple of str
-        Paragraphs: the set-up as the report describes it, and what is run here.
-    runs : mapping of str to Runs
-        By name, in their order.
-    claims : tuple of Claim
-        In their order.
-    redrawn : tuple of Redrawn
-        In their order.
-    primary : str
-        The set of runs that claims are decided on, named before anything is run; empty: none is.
-    primary_why : str
-        Why that one, in a sentence.
-    candidates : tuple of str
-        Sets whose distance from the published numbers is compared, the primary among them.
-    """
-
-    report: int
-    folder: Path
+    report: int  #: 1 to 5.
+    folder: Path  #: Where it is written down.
+    #: `title`, `source`, `question`, `concludes`: For people; `source` is whose report it is, `concludes`
+    #: what it concludes.
     title: str
     source: str
     question: str
+    #: `setup`, `done`: Paragraphs: the set-up as the report describes it, and what is run here.
     setup: tuple[str, ...]
     done: tuple[str, ...]
-    runs: Mapping[str, Runs]
-    claims: tuple[Claim, ...]
-    redrawn: tuple[Redrawn, ...]
+    runs: Mapping[str, Runs]  #: By name, in their order.
+    claims: tuple[Claim, ...]  #: In their order.
+    redrawn: tuple[Redrawn, ...]  #: In their order.
     concludes: str = ""
+    #: The set of runs that claims are decided on, named before anything is run; empty: none is.
     primary: str = ""
-    primary_why: str = ""
+    primary_why: str = ""  #: Why that one, in a sentence.
+    #: Sets whose distance from the published numbers is compared, the primary among them.
     candidates: tuple[str, ...] = ()
 
     def decided_on(self, claim: Claim) -> str:

@@ -42,80 +42,42 @@ _CONDITION = re.compile(r"(\w+) (above|below) (-?[\d.]+)")
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence, and what must be true for it.
+    """A sentence, and what must be true for it."""
 
-    Attributes
-    ----------
-    text : str
-        With names of numbers in braces, such as `{ours}`, `{ours:%}` or `{ours:.1f}`.
-    when : tuple of (str, str, float)
-        Conditions: a number, `"above"` or `"below"`, and a bound.
-    """
-
-    text: str
+    text: str  #: With names of numbers in braces, such as `{ours}`, `{ours:%}` or `{ours:.1f}`.
+    #: Conditions: a number, `"above"` or `"below"`, and a bound.
     when: tuple[tuple[str, str, float], ...] = ()
 
 
 @dataclass(frozen=True)
 class Bar:
-    """A group of the picture: the report's bar and ours.
+    """A group of the picture: the report's bar and ours."""
 
-    Attributes
-    ----------
-    label : str
-        Its name on the axis.
-    published : str
-        Formula over the published tables; empty: the report has none.
-    ours : Measure or None
-        Expression over runs.
-    """
-
-    label: str
-    published: str
-    ours: Measure | None
+    label: str  #: Its name on the axis.
+    published: str  #: Formula over the published tables; empty: the report has none.
+    ours: Measure | None  #: Expression over runs.
 
 
 @dataclass(frozen=True)
 class Picture:
-    """The report's bars beside ours.
+    """The report's bars beside ours."""
 
-    Attributes
-    ----------
-    title, unit, note : str
-        For people.
-    bars : tuple of Bar
-        In their order.
-    on : tuple of str
-        Sets that `run` stands for; those that were run have a bar each.
-    is_log : bool
-        Whether a logarithmic axis is asked for.
-    """
-
+    #: `title`, `unit`, `note`: For people.
     title: str
     unit: str
     note: str
-    bars: tuple[Bar, ...]
-    on: tuple[str, ...]
-    is_log: bool = False
+    bars: tuple[Bar, ...]  #: In their order.
+    on: tuple[str, ...]  #: Sets that `run` stands for; those that were run have a bar each.
+    is_log: bool = False  #: Whether a logarithmic axis is asked for.
 
 
 @dataclass(frozen=True)
 class Summary:
-    """All of `summary.toml`.
+    """All of `summary.toml`."""
 
-    Attributes
-    ----------
-    sentences : mapping of str to tuple of Sentence
-        By kind, one of `KINDS`.
-    numbers : mapping of str to Measure or Formula
-        By name.
-    picture : Picture or None
-        The picture.
-    """
-
-    sentences: Mapping[str, tuple[Sentence, ...]]
-    numbers: Mapping[str, Measure | Formula]
-    picture: Picture | None
+    sentences: Mapping[str, tuple[Sentence, ...]]  #: By kind, one of `KINDS`.
+    numbers: Mapping[str, Measure | Formula]  #: By name.
+    picture: Picture | None  #: The picture.
 
     @property
     def measures(self) -> list[tuple[Measure, tuple[str, ...]]]:

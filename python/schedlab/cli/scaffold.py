@@ -30,23 +30,14 @@ NAME_LENGTH_MAX = 32
 
 @dataclass(frozen=True)
 class NewPolicy:
-    """The files of a new policy, and what to type next.
+    """The files of a new policy, and what to type next."""
 
-    Attributes
-    ----------
-    policy, workload, test : pathlib.Path
-        The files that were written.
-    run_command : str
-        Compares the policy with round robin on its workload.
-    test_command : str
-        Runs its test.
-    """
-
+    #: `policy`, `workload`, `test`: The files that were written.
     policy: Path
     workload: Path
     test: Path
-    run_command: str
-    test_command: str
+    run_command: str  #: Compares the policy with round robin on its workload.
+    test_command: str  #: Runs its test.
 
     @property
     def files(self) -> tuple[Path, Path, Path]:

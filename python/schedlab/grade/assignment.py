@@ -156,55 +156,25 @@ class TestTable(_Limits):
 
 @dataclass(frozen=True)
 class Graded:
-    """A workload of an assignment.
+    """A workload of an assignment."""
 
-    Attributes
-    ----------
-    name : str
-        What students and tests call it.
-    workload : Workload
-        Checked.
-    n_cpus : int
-        CPUs that it is run on.
-    is_hidden : bool
-        Whether students see its name.
-    is_in_kernel : bool
-        Whether it is run in the teaching kernel, not in the sandbox.
-    """
-
-    name: str
-    workload: Workload = field(repr=False)
-    n_cpus: int
-    is_hidden: bool
-    is_in_kernel: bool = False
+    name: str  #: What students and tests call it.
+    workload: Workload = field(repr=False)  #: Checked.
+    n_cpus: int  #: CPUs that it is run on.
+    is_hidden: bool  #: Whether students see its name.
+    is_in_kernel: bool = False  #: Whether it is run in the teaching kernel, not in the sandbox.
 
 
 @dataclass(frozen=True)
 class GradedProgram:
-    """A program of an assignment, for the teaching kernel.
+    """A program of an assignment, for the teaching kernel."""
 
-    Attributes
-    ----------
-    name : str
-        What students and tests call it.
-    path : pathlib.Path
-        Its C file.
-    arguments : tuple of str
-        What it is given.
-    n_cpus : int
-        CPUs that it is run on.
-    policy : str
-        What schedules it; empty: the submission.
-    is_hidden : bool
-        Whether students see its name.
-    """
-
-    name: str
-    path: Path
-    arguments: tuple[str, ...]
-    n_cpus: int
-    policy: str
-    is_hidden: bool
+    name: str  #: What students and tests call it.
+    path: Path  #: Its C file.
+    arguments: tuple[str, ...]  #: What it is given.
+    n_cpus: int  #: CPUs that it is run on.
+    policy: str  #: What schedules it; empty: the submission.
+    is_hidden: bool  #: Whether students see its name.
 
 
 @dataclass(frozen=True)
@@ -217,94 +187,44 @@ class Level:
 
 @dataclass(frozen=True)
 class Test:
-    """One test.
+    """One test."""
 
-    Attributes
-    ----------
-    name, about : str
-        For people.
-    rule : str
-        Of `RULES`.
-    points : float
-        At most.
-    levels : tuple of Level
-        From the strictest limit on.
-    workloads : tuple of str
-        Names of workloads or programs; empty for a rule of `OF_SUBMISSION`.
-    is_hidden : bool
-        Whether students see only its points.
-    is_split : bool
-        Whether each workload decides over its own part of the points.
-    metric, baseline : str
-        Of rules about a metric: its name; the other policy.
-    shares_by : str
-        `"weight"` or `"tickets"`.
-    tasks : tuple of str
-        Whose shares; empty: all.
-    finish_ns : mapping of str to int
-        By task.
-    prints : tuple of str
-        Patterns, each of a whole line.
-    """
-
+    #: `name`, `about`: For people.
     name: str
     about: str
-    rule: str
-    points: float
-    levels: tuple[Level, ...]
-    workloads: tuple[str, ...]
-    is_hidden: bool = False
-    is_split: bool = False
+    rule: str  #: Of `RULES`.
+    points: float  #: At most.
+    levels: tuple[Level, ...]  #: From the strictest limit on.
+    workloads: tuple[str, ...]  #: Names of workloads or programs; empty for a rule of `OF_SUBMISSION`.
+    is_hidden: bool = False  #: Whether students see only its points.
+    is_split: bool = False  #: Whether each workload decides over its own part of the points.
+    #: `metric`, `baseline`: Of rules about a metric: its name; the other policy.
     metric: str = ""
     baseline: str = ""
-    shares_by: str = ""
-    tasks: tuple[str, ...] = ()
-    finish_ns: Mapping[str, int] = field(default_factory=dict)
-    prints: tuple[str, ...] = ()
+    shares_by: str = ""  #: `"weight"` or `"tickets"`.
+    tasks: tuple[str, ...] = ()  #: Whose shares; empty: all.
+    finish_ns: Mapping[str, int] = field(default_factory=dict)  #: By task.
+    prints: tuple[str, ...] = ()  #: Patterns, each of a whole line.
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """An assignment, checked.
+    """An assignment, checked."""
 
-    Attributes
-    ----------
-    path : pathlib.Path
-        Its file.
-    title, question : str
-        For people.
-    starter : pathlib.Path or None
-        The file that students begin with.
-    n_seeds : int
-        Runs per student and workload.
-    n_variants : int
-        From how many variants of each workload a student's are drawn.
-    timeout_seconds : float
-        Longest time on the wall clock for one run.
-    workloads : mapping of str to Graded
-        In the order of the file.
-    tests : tuple of Test
-        In the order of the file.
-    programs : mapping of str to GradedProgram
-        In the order of the file.
-    patches : tuple of str
-        Patterns of the kernel's files that a submission is a patch of; empty: it is a policy.
-    policy : str
-        What schedules a patched kernel.
-    """
-
-    path: Path
+    path: Path  #: Its file.
+    #: `title`, `question`: For people.
     title: str
     question: str
-    starter: Path | None
-    n_seeds: int
-    n_variants: int
-    timeout_seconds: float
-    workloads: Mapping[str, Graded]
-    tests: tuple[Test, ...]
-    programs: Mapping[str, GradedProgram] = field(default_factory=dict)
+    starter: Path | None  #: The file that students begin with.
+    n_seeds: int  #: Runs per student and workload.
+    n_variants: int  #: From how many variants of each workload a student's are drawn.
+    timeout_seconds: float  #: Longest time on the wall clock for one run.
+    workloads: Mapping[str, Graded]  #: In the order of the file.
+    tests: tuple[Test, ...]  #: In the order of the file.
+    programs: Mapping[str, GradedProgram] = field(default_factory=dict)  #: In the order of the file.
+    #: Patterns of the kernel's files that a submission is a patch of; empty: it is a policy.
     patches: tuple[str, ...] = ()
-    policy: str = "rr"
+    policy: str = "rr"  #: What schedules a patched kernel.
 
     @property
     def suffix(self) -> str:

@@ -28,46 +28,22 @@ from .variants import EXACT
 
 @dataclass(frozen=True)
 class Part:
-    """What a test found on one workload.
+    """What a test found on one workload."""
 
-    Attributes
-    ----------
-    workload : str
-        Empty for a rule about the file.
-    level : int or None
-        Of the test's levels, the strictest that holds; None: none does.
-    text : str
-        What was seen, beside what was asked.
-    is_hidden : bool
-        Whether students may see it.
-    variant : int or None
-        The variant on which it was seen, where it is one.
-    """
-
-    workload: str
-    level: int | None
-    text: str
-    is_hidden: bool = False
-    variant: int | None = None
+    workload: str  #: Empty for a rule about the file.
+    level: int | None  #: Of the test's levels, the strictest that holds; None: none does.
+    text: str  #: What was seen, beside what was asked.
+    is_hidden: bool = False  #: Whether students may see it.
+    variant: int | None = None  #: The variant on which it was seen, where it is one.
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a test is worth.
+    """What a test is worth."""
 
-    Attributes
-    ----------
-    test : Test
-        The test.
-    points : float
-        Of `test.points`.
-    parts : tuple of Part
-        In the order of the workloads.
-    """
-
-    test: Test
-    points: float
-    parts: tuple[Part, ...] = field(default_factory=tuple)
+    test: Test  #: The test.
+    points: float  #: Of `test.points`.
+    parts: tuple[Part, ...] = field(default_factory=tuple)  #: In the order of the workloads.
 
     @property
     def is_full(self) -> bool:

@@ -45,31 +45,16 @@ _KEPT = ("name", "phases", "count", "tickets", "weight")
 
 @dataclass(frozen=True)
 class Example:
-    """A counter-example.
+    """A counter-example."""
 
-    Attributes
-    ----------
-    test : str
-        Which test it fails.
-    text : str
-        How.
-    toml : str
-        The workload.
-    seed, n_cpus : int
-        With which it is run.
-    svg : str
-        Which task had a CPU when; empty where the run has left no records.
-    n_trials : int
-        Workloads that were tried for it.
-    """
-
-    test: str
-    text: str
-    toml: str
+    test: str  #: Which test it fails.
+    text: str  #: How.
+    toml: str  #: The workload.
+    #: `seed`, `n_cpus`: With which it is run.
     seed: int
     n_cpus: int
-    svg: str
-    n_trials: int
+    svg: str  #: Which task had a CPU when; empty where the run has left no records.
+    n_trials: int  #: Workloads that were tried for it.
 
 
 class _Shrinker:

@@ -51,52 +51,24 @@ CHUNK = 25
 
 @dataclass(frozen=True)
 class Submission:
-    """What a student has handed in.
+    """What a student has handed in."""
 
-    Attributes
-    ----------
-    student : str
-        The student's id.
-    path : pathlib.Path
-        The file.
-    text : bytes
-        What it holds.
-    error : str or None
-        Why it is no file to be graded.
-    """
-
-    student: str
-    path: Path
-    text: bytes = b""
-    error: str | None = None
+    student: str  #: The student's id.
+    path: Path  #: The file.
+    text: bytes = b""  #: What it holds.
+    error: str | None = None  #: Why it is no file to be graded.
 
 
 @dataclass(frozen=True)
 class Report:
-    """What a submission is worth, and why.
+    """What a submission is worth, and why."""
 
-    Attributes
-    ----------
-    submission : Submission
-        What was graded.
-    outcomes : tuple of Outcome
-        In the order of the tests.
-    facts : tuple of Fact
-        Of its runs.
-    error : str or None
-        Why it does not compile.
-    seconds : float
-        How long its runs took.
-    examples : tuple of Example
-        The smallest workloads on which it fails.
-    """
-
-    submission: Submission
-    outcomes: tuple[Outcome, ...]
-    facts: tuple[Fact, ...] = field(repr=False)
-    error: str | None
-    seconds: float
-    examples: tuple[Example, ...] = ()
+    submission: Submission  #: What was graded.
+    outcomes: tuple[Outcome, ...]  #: In the order of the tests.
+    facts: tuple[Fact, ...] = field(repr=False)  #: Of its runs.
+    error: str | None  #: Why it does not compile.
+    seconds: float  #: How long its runs took.
+    examples: tuple[Example, ...] = ()  #: The smallest workloads on which it fails.
 
     @property
     def student(self) -> str:

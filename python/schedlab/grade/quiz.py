@@ -69,34 +69,17 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Question:
-    """One question with its answer.
+    """One question with its answer."""
 
-    Attributes
-    ----------
-    kind, policy : str
-        What is asked, and of which policy.
-    slice_ms : int
-        Slice of round robin, or the allotment of the highest level; 0: none.
-    jobs : tuple of Work
-        The task set.
-    text : str
-        The question.
-    answer : str
-        A number without its unit, or names with blanks between.
-    unit : str
-        Of the answer; empty for names and levels.
-    reasons : tuple of str
-        How one comes to it, step by step.
-    """
-
+    #: `kind`, `policy`: What is asked, and of which policy.
     kind: str
     policy: str
-    slice_ms: int
-    jobs: tuple[Work, ...]
-    text: str
-    answer: str
-    unit: str
-    reasons: tuple[str, ...]
+    slice_ms: int  #: Slice of round robin, or the allotment of the highest level; 0: none.
+    jobs: tuple[Work, ...]  #: The task set.
+    text: str  #: The question.
+    answer: str  #: A number without its unit, or names with blanks between.
+    unit: str  #: Of the answer; empty for names and levels.
+    reasons: tuple[str, ...]  #: How one comes to it, step by step.
 
 
 def draw_quiz(*, n_questions: int, seed: int, kinds: Sequence[str] = ()) -> list[Question]:

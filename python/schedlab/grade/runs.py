@@ -59,46 +59,26 @@ MARKS = 256
 
 @dataclass
 class Fact:
-    """What one run has shown.
+    """What one run has shown."""
 
-    Attributes
-    ----------
-    workload : str
-        Of the assignment.
-    variant : int
-        Its number.
-    error, error_kind : str or None
-        Why it failed.
-    metrics : dict of str to float or None
-        Those that tests ask about.
-    wait : list
-        Name of the task that waited longest for a CPU at once, and how long, in nanoseconds.
-    idle : str or None
-        When a CPU was idle beside a task that might run there.
-    shares : dict of str to list
-        By attribute: name, CPU time received and deserved of each task, in nanoseconds.
-    ends_ns : dict of str to int
-        Of a variant with exact answers: when each task ended; -1: it did not.
-    cost : list of int
-        Instructions of the policy, and decisions: times a CPU began with another task.
-    marks : list of int
-        Of the common variant: a sample of its decisions, hashed.
-    lines : list of str
-        What a program in the kernel printed.
-    """
-
-    workload: str
-    variant: int
+    workload: str  #: Of the assignment.
+    variant: int  #: Its number.
+    #: `error`, `error_kind`: Why it failed.
     error: str | None = None
     error_kind: str | None = None
-    metrics: dict[str, float | None] = field(default_factory=dict)
+    metrics: dict[str, float | None] = field(default_factory=dict)  #: Those that tests ask about.
+    #: Name of the task that waited longest for a CPU at once, and how long, in nanoseconds.
     wait: list[Any] = field(default_factory=list)
-    idle: str | None = None
+    idle: str | None = None  #: When a CPU was idle beside a task that might run there.
+    #: By attribute: name, CPU time received and deserved of each task, in nanoseconds.
     shares: dict[str, list[Any]] = field(default_factory=dict)
+    #: Of a variant with exact answers: when each task ended; -1: it did not.
     ends_ns: dict[str, int] = field(default_factory=dict)
+    #: Instructions of the policy, and decisions: times a CPU began with another task.
     cost: list[int] = field(default_factory=list)
+    #: Of the common variant: a sample of its decisions, hashed.
     marks: list[int] = field(default_factory=list)
-    lines: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)  #: What a program in the kernel printed.
 
 
 @dataclass(frozen=True)

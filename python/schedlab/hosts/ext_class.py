@@ -28,15 +28,9 @@ SCHED_EXT = 7
 
 @dataclass(frozen=True)
 class PolicyClass(LinuxClass):
-    """The class SCHED_EXT, and the policy that schedules it meanwhile.
+    """The class SCHED_EXT, and the policy that schedules it meanwhile."""
 
-    Attributes
-    ----------
-    built : BuiltPolicy
-        Policy and knobs.
-    """
-
-    built: BuiltPolicy | None = field(default=None, compare=False)
+    built: BuiltPolicy | None = field(default=None, compare=False)  #: Policy and knobs.
 
     @property
     def has_weights(self) -> bool:

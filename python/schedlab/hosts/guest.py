@@ -41,40 +41,20 @@ HORIZON, HORIZON_OFFSET = struct.Struct("<Q"), 32
 
 @dataclass(frozen=True)
 class GuestTask:
-    """One thing for the guest to do.
+    """One thing for the guest to do."""
 
-    Attributes
-    ----------
-    name : str
-        For messages.
-    policy : bytes
-        BPF object file.
-    knobs : dict of str to int
-        Values of the policy's `const volatile` globals.
-    program : bytes or None
-        A workload program to play under the policy; None: only hold it.
-    hold_ms : int
-        Without a program: how long to leave the CPUs to the policy, in
-        milliseconds.
-    command : tuple of str
-        Instead of all that: a program to be run and its arguments, in which
-        `POLICY` is the policy's file. It is interrupted after `hold_ms`.
-    device : tuple of int
-        For `read` and `write` of the program: latency and time per KiB in
-        nanoseconds, CPU time of a call in nanoseconds, requests at once.
-    lead_ms : int
-        How long before time 0 of the program the policy is attached, in
-        milliseconds.
-    """
-
-    name: str
-    policy: bytes
-    knobs: dict[str, int] = field(default_factory=dict)
-    program: bytes | None = None
-    hold_ms: int = 100
+    name: str  #: For messages.
+    policy: bytes  #: BPF object file.
+    knobs: dict[str, int] = field(default_factory=dict)  #: Values of the policy's `const volatile` globals.
+    program: bytes | None = None  #: A workload program to play under the policy; None: only hold it.
+    hold_ms: int = 100  #: Without a program: how long to leave the CPUs to the policy, in milliseconds.
+    #: Instead of all that: a program to be run and its arguments, in which `POLICY` is the policy's file. It
+    #: is interrupted after `hold_ms`.
     command: tuple[str, ...] = ()
+    #: For `read` and `write` of the program: latency and time per KiB in nanoseconds, CPU time of a call in
+    #: nanoseconds, requests at once.
     device: tuple[int, ...] = (100_000, 1000, 1000, 1)
-    lead_ms: int = LEAD_MS
+    lead_ms: int = LEAD_MS  #: How long before time 0 of the program the policy is attached, in milliseconds.
 
 
 def unavailable_reason() -> str | None:

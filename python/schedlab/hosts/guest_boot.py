@@ -57,24 +57,12 @@ ASK_SECONDS = 0.01
 
 @dataclass(frozen=True)
 class GuestSystem:
-    """What is booted, and on which machine.
+    """What is booted, and on which machine."""
 
-    Attributes
-    ----------
-    kernel : pathlib.Path
-        A bootable image.
-    init : bytes
-        The one program.
-    n_cpus : int, default 1
-        Number of CPUs, 1 to `CPUS_MAX`.
-    is_counted : bool, default True
-        One instruction takes one nanosecond; otherwise time is this machine's.
-    """
-
-    kernel: Path
-    init: bytes
-    n_cpus: int = 1
-    is_counted: bool = True
+    kernel: Path  #: A bootable image.
+    init: bytes  #: The one program.
+    n_cpus: int = 1  #: Number of CPUs, 1 to `CPUS_MAX`.
+    is_counted: bool = True  #: One instruction takes one nanosecond; otherwise time is this machine's.
 
     @property
     def words(self) -> list[str]:
@@ -107,24 +95,12 @@ def _hash_file(path: Path, _mtime_ns: int) -> bytes:
 
 @dataclass(frozen=True)
 class Said:
-    """What came of a machine.
+    """What came of a machine."""
 
-    Attributes
-    ----------
-    frames : bytes
-        The row of frames that it sent; may be cut short.
-    console : str
-        The kernel's messages.
-    has_timed_out : bool
-        Whether it was ended for taking too long.
-    complaint : str
-        What QEMU itself said, if it failed.
-    """
-
-    frames: bytes
-    console: str
-    has_timed_out: bool
-    complaint: str = ""
+    frames: bytes  #: The row of frames that it sent; may be cut short.
+    console: str  #: The kernel's messages.
+    has_timed_out: bool  #: Whether it was ended for taking too long.
+    complaint: str = ""  #: What QEMU itself said, if it failed.
 
 
 class GuestRunner:

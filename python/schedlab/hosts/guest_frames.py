@@ -76,73 +76,34 @@ def read_frames(data: bytes) -> list[tuple[str, bytes]]:
 
 @dataclass
 class Answer:
-    """What is said about one policy.
+    """What is said about one policy."""
 
-    Attributes
-    ----------
-    name : str
-        For messages.
-    is_loaded, is_attached : bool
-        Whether the kernel accepted the policy, and gave it the CPUs.
-    refusal : str
-        Why it did not: the verifier's text with the source line; else empty.
-    instructions : dict of str to int
-        How many instructions the verifier processed, per callback.
-    ended_by : str
-        `"by us"`, `"by the kernel"` (it was thrown out), or empty.
-    kernel_text : str
-        The kernel's lines about sched_ext while the policy was attached.
-    line : str
-        `FILE:LINE: TEXT` of the source that they are about, or empty.
-    uname : str
-        The kernel that it was, or empty.
-    attributes_map : int
-        Number of the map of attributes, for who runs tasks; 0: the policy has none.
-    tick_ns : int
-        Nanoseconds between that kernel's ticks; 0 where it did not say.
-    counts : dict of str to tuple of (int, int)
-        Calls and nanoseconds of each callback, as last counted.
-    events : dict of str to int
-        What sched_ext did beside the policy's wishes, as last counted.
-    trace : Trace or None
-        What the scheduler did while a program was played.
-    played_ns : int
-        How long the program took, in nanoseconds.
-    n_left : int
-        Tasks of the program that had not ended when the horizon came.
-    results : dict of int to int
-        Tasks of the program that ended with an error: index to error number.
-    fatal : list of str
-        What went wrong in the guest itself.
-    output : bytes
-        What a program printed.
-    status : int or None
-        Its exit status; -1: a signal.
-    silent_ms : int
-        How long no heartbeat had come when the loader ended the policy; 0: it did not.
-    """
-
-    name: str
+    name: str  #: For messages.
+    #: `is_loaded`, `is_attached`: Whether the kernel accepted the policy, and gave it the CPUs.
     is_loaded: bool = False
     is_attached: bool = False
-    refusal: str = ""
+    refusal: str = ""  #: Why it did not: the verifier's text with the source line; else empty.
+    #: How many instructions the verifier processed, per callback.
     instructions: dict[str, int] = field(default_factory=dict)
-    ended_by: str = ""
-    kernel_text: str = ""
-    line: str = ""
-    uname: str = ""
-    attributes_map: int = 0
-    tick_ns: int = 0
+    ended_by: str = ""  #: `"by us"`, `"by the kernel"` (it was thrown out), or empty.
+    kernel_text: str = ""  #: The kernel's lines about sched_ext while the policy was attached.
+    line: str = ""  #: `FILE:LINE: TEXT` of the source that they are about, or empty.
+    uname: str = ""  #: The kernel that it was, or empty.
+    attributes_map: int = 0  #: Number of the map of attributes, for who runs tasks; 0: the policy has none.
+    tick_ns: int = 0  #: Nanoseconds between that kernel's ticks; 0 where it did not say.
+    #: Calls and nanoseconds of each callback, as last counted.
     counts: dict[str, tuple[int, int]] = field(default_factory=dict)
+    #: What sched_ext did beside the policy's wishes, as last counted.
     events: dict[str, int] = field(default_factory=dict)
-    trace: Trace | None = None
-    played_ns: int = 0
-    n_left: int = 0
+    trace: Trace | None = None  #: What the scheduler did while a program was played.
+    played_ns: int = 0  #: How long the program took, in nanoseconds.
+    n_left: int = 0  #: Tasks of the program that had not ended when the horizon came.
+    #: Tasks of the program that ended with an error: index to error number.
     results: dict[int, int] = field(default_factory=dict)
-    fatal: list[str] = field(default_factory=list)
-    output: bytes = b""
-    status: int | None = None
-    silent_ms: int = 0
+    fatal: list[str] = field(default_factory=list)  #: What went wrong in the guest itself.
+    output: bytes = b""  #: What a program printed.
+    status: int | None = None  #: Its exit status; -1: a signal.
+    silent_ms: int = 0  #: How long no heartbeat had come when the loader ended the policy; 0: it did not.
 
     @property
     def disabled_reason(self) -> str:

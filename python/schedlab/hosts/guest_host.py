@@ -42,15 +42,9 @@ TASKS_MAX = 4000
 
 @dataclass(frozen=True)
 class GuestHost(EmulatedHost):
-    """Linux with sched_ext in a virtual machine.
+    """Linux with sched_ext in a virtual machine."""
 
-    Attributes
-    ----------
-    kernel : pathlib.Path or None
-        A kernel image; None: Debian's.
-    """
-
-    kernel: Path | None = None
+    kernel: Path | None = None  #: A kernel image; None: Debian's.
     name = "guest"
     options = frozenset({"io", "is_parallel", "kernel"})
     LATENCY_ONE_NS = 200_000

@@ -41,24 +41,12 @@ FETCH_TIMEOUT_S = 300
 
 @dataclass(frozen=True)
 class GuestParts:
-    """What was fetched.
+    """What was fetched."""
 
-    Attributes
-    ----------
-    kernel : pathlib.Path
-        A bootable `vmlinuz`.
-    kernel_version : str
-        Debian's version of the package it came from, such as `"7.2.13-1"`.
-    libbpf : pathlib.Path
-        Folder with `usr/include/bpf` and a static `libbpf.a` below `usr/lib`.
-    libbpf_version : str
-        Debian's version of it.
-    """
-
-    kernel: Path
-    kernel_version: str
-    libbpf: Path
-    libbpf_version: str
+    kernel: Path  #: A bootable `vmlinuz`.
+    kernel_version: str  #: Debian's version of the package it came from, such as `"7.2.13-1"`.
+    libbpf: Path  #: Folder with `usr/include/bpf` and a static `libbpf.a` below `usr/lib`.
+    libbpf_version: str  #: Debian's version of it.
 
 
 def fetch_guest_parts(*, kernel: Path | None = None, refresh: bool = False) -> GuestParts:

@@ -21,106 +21,54 @@ from ..policy.build import BuiltPolicy
 
 @dataclass(frozen=True)
 class Job:
-    """One run to be done.
+    """One run to be done."""
 
-    Attributes
-    ----------
-    label : str
-        For messages: workload, policy and seed.
-    policy : BuiltPolicy
-        Who decides.
-    program : pathlib.Path
-        What runs.
-    records : pathlib.Path
-        Where to write what happened.
-    n_cpus : int
-        Number of CPUs, at least 1.
-    seed : int
-        Of the random numbers that the policy draws.
-    tick_ns : int
-        Time between ticks in nanoseconds.
-    options : tuple of (str, str)
-        Further options of this host, such as `("--cost", "switch_ns=2000")`.
-    """
-
-    label: str
-    policy: BuiltPolicy
-    program: Path
-    records: Path
-    n_cpus: int
-    seed: int
-    tick_ns: int
-    options: tuple[Any, ...] = ()
+    label: str  #: For messages: workload, policy and seed.
+    policy: BuiltPolicy  #: Who decides.
+    program: Path  #: What runs.
+    records: Path  #: Where to write what happened.
+    n_cpus: int  #: Number of CPUs, at least 1.
+    seed: int  #: Of the random numbers that the policy draws.
+    tick_ns: int  #: Time between ticks in nanoseconds.
+    options: tuple[Any, ...] = ()  #: Further options of this host, such as `("--cost", "switch_ns=2000")`.
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a host says about one run.
+    """What a host says about one run."""
 
-    Attributes
-    ----------
-    error : str or None
-        Why it failed, for people; None: it did not.
-    error_kind : str or None
-        One word: `stall`, `policy`, `crash`, `spin`, `deadlock`, `program`,
-        `usage`, `timeout`, `host`, `late` (a machine too busy to begin at time 0).
-    task : int or None
-        Pid of the task that the failure is about.
-    cpus : list of dict or None
-        `busy_ns`, `idle_ns`, `overhead_ns` of each CPU as the host counted.
-    answer : dict
-        All that the host said, as it said it.
-    environment : dict
-        What only the run has shown about the place, for `run.json`.
-    away_ns : int
-        Longest time for which this machine gave a CPU of the run to somebody else, as
-        the run has measured it; 0 where it cannot happen, or is not measured.
-    timer_late_ns : int
-        How much later than asked for a timer's signal came, at most; 0 as above.
-    tick_ns : int or None
-        Time between the ticks that there were, where the host chose it itself.
-    usage : dict or None
-        Of a host that is Linux: `wall_ns`, `user_ns`, `system_ns`, `cpu_percent`,
-        `switches_involuntary`, `switches_voluntary` of all tasks, as `time` has them.
-    tally : list of dict or None
-        Of the same: what each task noted of itself, see metrics/tally.py; its records, if
-        there are any, agree with it.
-    no_records : str or None
-        Why it could not be.
-    log : str
-        What the policy printed (`bpf_printk()`, or its own output), as far as it was kept.
-    clock : dict or None
-        Of a host whose CPUs are threads of a process: `clock_ns`, what the kernel's own clock
-        says of their CPU time, `idle_clock_ns` and `switch_clock_ns`, how much of it was used
-        without a task and between two, and `taken_ns`, what other processes had of the CPUs.
-    """
-
-    error: str | None = None
+    error: str | None = None  #: Why it failed, for people; None: it did not.
+    #: One word: `stall`, `policy`, `crash`, `spin`, `deadlock`, `program`, `usage`, `timeout`, `host`, `late`
+    #: (a machine too busy to begin at time 0).
     error_kind: str | None = None
-    task: int | None = None
-    cpus: list[Any] | None = None
-    answer: dict[str, Any] = field(default_factory=dict)
+    task: int | None = None  #: Pid of the task that the failure is about.
+    cpus: list[Any] | None = None  #: `busy_ns`, `idle_ns`, `overhead_ns` of each CPU as the host counted.
+    answer: dict[str, Any] = field(default_factory=dict)  #: All that the host said, as it said it.
+    #: What only the run has shown about the place, for `run.json`.
     environment: dict[str, Any] = field(default_factory=dict)
+    #: Longest time for which this machine gave a CPU of the run to somebody else, as the run has measured it;
+    #: 0 where it cannot happen, or is not measured.
     away_ns: int = 0
-    timer_late_ns: int = 0
-    tick_ns: int | None = None
+    timer_late_ns: int = 0  #: How much later than asked for a timer's signal came, at most; 0 as above.
+    tick_ns: int | None = None  #: Time between the ticks that there were, where the host chose it itself.
+    #: Of a host that is Linux: `wall_ns`, `user_ns`, `system_ns`, `cpu_percent`, `switches_involuntary`,
+    #: `switches_voluntary` of all tasks, as `time` has them.
     usage: dict[str, Any] | None = None
+    #: Of the same: what each task noted of itself, see metrics/tally.py; its records, if there are any, agree
+    #: with it.
     tally: list[Any] | None = None
-    no_records: str | None = None
-    log: str = ""
+    no_records: str | None = None  #: Why it could not be.
+    log: str = ""  #: What the policy printed (`bpf_printk()`, or its own output), as far as it was kept.
+    #: Of a host whose CPUs are threads of a process: `clock_ns`, what the kernel's own clock says of their
+    #: CPU time, `idle_clock_ns` and `switch_clock_ns`, how much of it was used without a task and between
+    #: two, and `taken_ns`, what other processes had of the CPUs.
     clock: dict[str, Any] | None = None
 
 
 class Session(Protocol):
-    """One worker's connection to a host; used by one thread at a time.
+    """One worker's connection to a host; used by one thread at a time."""
 
-    Attributes
-    ----------
-    timeout_seconds : float
-        Longest time on the wall clock that one run may take.
-    """
-
-    timeout_seconds: float
+    timeout_seconds: float  #: Longest time on the wall clock that one run may take.
 
     def run(self, job: Job) -> Outcome:
         """Do one job and wait for it; whatever happens to it is an outcome."""

@@ -29,37 +29,21 @@ ENDS_WITH_US = ("setpriv", "--pdeathsig", "KILL", "--")
 
 @dataclass(frozen=True)
 class Machine:
-    """What is to be booted, and how.
+    """What is to be booted, and how."""
 
-    Attributes
-    ----------
-    image : kernel_build.KernelImage
-        Kernel and file system.
-    n_cpus : int, default 1
-        Harts, 1 to 8.
-    arguments : mapping of str to str, default {}
-        Boot arguments of the kernel; `run` goes last, since it takes the rest
-        of the line.
-    is_counted : bool, default True
-        Count instructions instead of time: one per ns, the same on every boot.
-        Without it time is the host's, and several harts run in parallel.
-    job : pathlib.Path, optional
-        File that the machine finds as `/job`.
-    disk : pathlib.Path, optional
-        Image to use and to write to; default: a snapshot of the built one. With it,
-        or with a job of one's own, a counted machine is the same every time only
-        until it waits for the disk, which answers when this machine gets round to it.
-    extra : tuple of str, default ()
-        Further words for QEMU.
-    """
-
-    image: kernel_build.KernelImage
-    n_cpus: int = 1
+    image: kernel_build.KernelImage  #: Kernel and file system.
+    n_cpus: int = 1  #: Harts, 1 to 8.
+    #: Boot arguments of the kernel; `run` goes last, since it takes the rest of the line.
     arguments: Mapping[str, str] = field(default_factory=dict)
+    #: Count instructions instead of time: one per ns, the same on every boot. Without it time is the host's,
+    #: and several harts run in parallel.
     is_counted: bool = True
-    job: Path | None = None
+    job: Path | None = None  #: File that the machine finds as `/job`.
+    #: Image to use and to write to; default: a snapshot of the built one. With it, or with a job of one's
+    #: own, a counted machine is the same every time only until it waits for the disk, which answers when this
+    #: machine gets round to it.
     disk: Path | None = None
-    extra: tuple[str, ...] = ()
+    extra: tuple[str, ...] = ()  #: Further words for QEMU.
 
 
 def unavailable() -> str | None:

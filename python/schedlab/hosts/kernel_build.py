@@ -60,25 +60,15 @@ FUNCTION_KINDS = ("T", "t", "W", "w")
 
 @dataclass(frozen=True)
 class KernelImage:
-    """What a machine boots.
+    """What a machine boots."""
 
-    Attributes
-    ----------
-    kernel : pathlib.Path
-        ELF file with symbols, for QEMU's `-kernel`.
-    filesystem : pathlib.Path
-        Image of the disk that holds the programs; to be copied or opened as a
-        snapshot, never written to.
-    hash : str
-        SHA-256 over what decides of both, in hexadecimal: over all but what is
-        there for a debugger, which a comment in a source changes.
-    programs : dict of str to pathlib.Path
-        Every program's ELF file with symbols, for a debugger.
-    """
-
-    kernel: Path
+    kernel: Path  #: ELF file with symbols, for QEMU's `-kernel`.
+    #: Image of the disk that holds the programs; to be copied or opened as a snapshot, never written to.
     filesystem: Path
+    #: SHA-256 over what decides of both, in hexadecimal: over all but what is there for a debugger, which a
+    #: comment in a source changes.
     hash: str
+    #: Every program's ELF file with symbols, for a debugger.
     programs: dict[str, Path] = field(default_factory=dict)
 
 

@@ -36,24 +36,13 @@ _OF_TASK = (Kind.ARRIVE, Kind.WAKE, Kind.RUN, Kind.STOP, Kind.MIGRATE, Kind.ENQU
 
 @dataclass
 class Sent:
-    """All that came through the channel.
+    """All that came through the channel."""
 
-    Attributes
-    ----------
-    records : list of numpy.ndarray of RECORD_DTYPE, shape (n_harts,)
-        What each hart recorded, in its order; times in ns since boot.
-    lines : list of str
-        The texts, in order.
-    n_lost : int
-        Records that did not arrive.
-    status : int or None
-        Of the job, as its last frame says; None: the end is missing.
-    """
-
+    #: list of RECORD_DTYPE, shape (n_harts,): what each hart recorded, in its order; times in ns since boot.
     records: list[Any] = field(default_factory=list)
-    lines: list[Any] = field(default_factory=list)
-    n_lost: int = 0
-    status: int | None = None
+    lines: list[Any] = field(default_factory=list)  #: The texts, in order.
+    n_lost: int = 0  #: Records that did not arrive.
+    status: int | None = None  #: Of the job, as its last frame says; None: the end is missing.
 
     def said(self, word: str) -> list[str]:
         """What follows `word` in each line that begins with it."""
@@ -131,24 +120,12 @@ def _merge_instant(events: np.ndarray, hart: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Played:
-    """A workload as the kernel played it.
+    """A workload as the kernel played it."""
 
-    Attributes
-    ----------
-    events : numpy.ndarray of RECORD_DTYPE
-        With the program's pids; times in ns since its time 0.
-    end_ns : int
-        When the run ended: the horizon, or the last end of a task.
-    n_exited : int
-        Tasks that came to their end.
-    tasks : dict of int to int
-        Pid in the kernel to pid in the program.
-    """
-
-    events: np.ndarray
-    end_ns: int
-    n_exited: int
-    tasks: dict[int, int]
+    events: np.ndarray  #: RECORD_DTYPE: with the program's pids; times in ns since its time 0.
+    end_ns: int  #: When the run ended: the horizon, or the last end of a task.
+    n_exited: int  #: Tasks that came to their end.
+    tasks: dict[int, int]  #: Pid in the kernel to pid in the program.
 
 
 def played_records(sent: Sent, parents: np.ndarray) -> Played:

@@ -49,15 +49,9 @@ class RealTimeHost:
 
 @dataclass(frozen=True)
 class EmulatedHost:
-    """A host that boots a machine in QEMU.
+    """A host that boots a machine in QEMU."""
 
-    Attributes
-    ----------
-    is_parallel : bool, default False
-        Let time be real, instead of counting instructions.
-    """
-
-    is_parallel: bool = False
+    is_parallel: bool = False  #: Let time be real, instead of counting instructions.
     has_exact_work: ClassVar[bool] = False
     #: From the moment a task may run until it runs: trap, choice, switch. With several
     #: CPUs that take turns, until the other one's turn is over.

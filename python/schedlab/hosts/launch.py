@@ -29,33 +29,15 @@ CLOSE_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Command:
-    """One command to be run.
+    """One command to be run."""
 
-    Attributes
-    ----------
-    argv : tuple of str
-        Program and arguments.
-    linux_class : LinuxClass
-        What it runs under, and its children after it.
-    cpus : tuple of int
-        CPUs that it may use, each below `CPUS_MAX`; empty: all.
-    output : pathlib.Path or None
-        File that gets what it prints, both streams; None: it is dropped.
-    errors : pathlib.Path or None
-        File that gets its stderr; None: where its stdout goes.
-    input : pathlib.Path or None
-        File that its stdin reads; None: an empty one.
-    is_whole : bool
-        Whether its tree is ended when it ends itself; else the tree is waited for.
-    """
-
-    argv: tuple[str, ...]
-    linux_class: LinuxClass
-    cpus: tuple[int, ...] = ()
-    output: Path | None = None
-    errors: Path | None = None
-    input: Path | None = None
-    is_whole: bool = False
+    argv: tuple[str, ...]  #: Program and arguments.
+    linux_class: LinuxClass  #: What it runs under, and its children after it.
+    cpus: tuple[int, ...] = ()  #: CPUs that it may use, each below `CPUS_MAX`; empty: all.
+    output: Path | None = None  #: File that gets what it prints, both streams; None: it is dropped.
+    errors: Path | None = None  #: File that gets its stderr; None: where its stdout goes.
+    input: Path | None = None  #: File that its stdin reads; None: an empty one.
+    is_whole: bool = False  #: Whether its tree is ended when it ends itself; else the tree is waited for.
 
 
 class Launcher:

@@ -74,20 +74,12 @@ class LinuxHost(RealTimeHost):
 
 @dataclass(frozen=True)
 class Played:
-    """What the runner wrote down.
+    """What the runner wrote down."""
 
-    Attributes
-    ----------
-    tasks : list of dict
-        A line per task that has ended or was made: `task`, `name`, `tid`, times
-        since time 0, Linux's counts, and `late_ns`, for how long they go on after
-        the end of the run.
-    run : dict or None
-        The last line, about all of them; None: the runner did not live to write it.
-    """
-
+    #: A line per task that has ended or was made: `task`, `name`, `tid`, times since time 0, Linux's counts,
+    #: and `late_ns`, for how long they go on after the end of the run.
     tasks: list[Any]
-    run: Any
+    run: Any  #: The last line, about all of them; None: the runner did not live to write it.
 
 
 def read_played(path: Path) -> Played:

@@ -234,21 +234,11 @@ class Supervised:
 
 @dataclass(frozen=True)
 class Done:
-    """How a command ended.
+    """How a command ended."""
 
-    Attributes
-    ----------
-    status : int
-        Exit status, negative for a signal.
-    stdout : bytes
-        All that it printed as its answer.
-    stderr : str
-        What it, or a policy in it, printed besides.
-    """
-
-    status: int
-    stdout: bytes
-    stderr: str
+    status: int  #: Exit status, negative for a signal.
+    stdout: bytes  #: All that it printed as its answer.
+    stderr: str  #: What it, or a policy in it, printed besides.
 
 
 class ProcessSession:

@@ -36,86 +36,51 @@ CLOSE_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Captured:
-    """What a recorder says about one recording.
+    """What a recorder says about one recording."""
 
-    Attributes
-    ----------
-    n_events, n_lost : int
-        Events of the kernel that were copied, and that its rings had no room for.
-    begin_ns, end_ns : int
-        On CLOCK_MONOTONIC, in nanoseconds.
-    cpu_ns : int
-        CPU time that the recorder took meanwhile, in nanoseconds.
-    write_error : str or None
-        Why the rest could not be written, such as a full disk.
-    write_error_ns : int
-        When that was, on CLOCK_MONOTONIC, in nanoseconds; 0: it was not.
-    is_realtime : bool
-        Whether the recorder could put itself above all that it records.
-    """
-
+    #: `n_events`, `n_lost`: Events of the kernel that were copied, and that its rings had no room for.
     n_events: int
     n_lost: int
+    #: `begin_ns`, `end_ns`: On CLOCK_MONOTONIC, in nanoseconds.
     begin_ns: int
     end_ns: int
-    cpu_ns: int
-    write_error: str | None
-    write_error_ns: int
-    is_realtime: bool
+    cpu_ns: int  #: CPU time that the recorder took meanwhile, in nanoseconds.
+    write_error: str | None  #: Why the rest could not be written, such as a full disk.
+    write_error_ns: int  #: When that was, on CLOCK_MONOTONIC, in nanoseconds; 0: it was not.
+    is_realtime: bool  #: Whether the recorder could put itself above all that it records.
 
 
 @dataclass(frozen=True)
 class Converted:
-    """What became of a file of events.
+    """What became of a file of events."""
 
-    Attributes
-    ----------
-    tasks : list of dict
-        In order of their number in the records, from 1: `task`, `pid` (the
-        kernel's), `parent` (a number, 0: none of them), `root` (which of the
-        commands followed, from 1; 0: none), `priority` (the kernel's: 120 +
-        nice, or below 100 in a real-time class), `name`.
-    n_events, n_records, n_lost : int
-        Events read, records written, events that the kernel had lost.
-    n_repairs : int
-        Places where events contradicted each other and records were added.
-    n_inferred : int
-        Times a task came onto a CPU and the kernel did not say so: some hide
-        switches from the idle task. When it was follows from the CPU time that
-        the task had used by its next event, or is when it could run.
-    n_wakeups, n_unwoken : int
-        Wake-ups of sleepers, and sleepers that ran again without one.
-    clocks_differ_ns : int
-        By so much at least the clocks of CPUs differ, as wake-ups show that come before
-        their sleeper slept; 0: nothing speaks for it.
-    origin_ns, end_ns : int
-        Time 0 of the records on CLOCK_MONOTONIC; their end since then.
-    n_cpus, tick_ns : int
-        Of the machine.
-    call_ns : int
-        What recording a system call added to it, in nanoseconds; 0 where none was.
-    is_whole : bool
-        Whether the recording was ended in order.
-    have_all_ended : bool
-        Whether every task has ended.
-    """
-
+    #: In order of their number in the records, from 1: `task`, `pid` (the kernel's), `parent` (a number, 0:
+    #: none of them), `root` (which of the commands followed, from 1; 0: none), `priority` (the kernel's: 120
+    #: + nice, or below 100 in a real-time class), `name`.
     tasks: list[Any] = field(repr=False)
+    #: `n_events`, `n_records`, `n_lost`: Events read, records written, events that the kernel had lost.
     n_events: int
     n_records: int
     n_lost: int
-    n_repairs: int
+    n_repairs: int  #: Places where events contradicted each other and records were added.
+    #: Times a task came onto a CPU and the kernel did not say so: some hide switches from the idle task. When
+    #: it was follows from the CPU time that the task had used by its next event, or is when it could run.
     n_inferred: int
+    #: `n_wakeups`, `n_unwoken`: Wake-ups of sleepers, and sleepers that ran again without one.
     n_wakeups: int
     n_unwoken: int
+    #: By so much at least the clocks of CPUs differ, as wake-ups show that come before their sleeper slept;
+    #: 0: nothing speaks for it.
     clocks_differ_ns: int
+    #: `origin_ns`, `end_ns`: Time 0 of the records on CLOCK_MONOTONIC; their end since then.
     origin_ns: int
     end_ns: int
+    #: `n_cpus`, `tick_ns`: Of the machine.
     n_cpus: int
     tick_ns: int
-    call_ns: int
-    is_whole: bool
-    have_all_ended: bool
+    call_ns: int  #: What recording a system call added to it, in nanoseconds; 0 where none was.
+    is_whole: bool  #: Whether the recording was ended in order.
+    have_all_ended: bool  #: Whether every task has ended.
 
 
 def program() -> str:

@@ -64,22 +64,13 @@ _TRAPPED = "used an index outside of its array, or reached another trap,"
 
 @dataclass(frozen=True)
 class Limits:
-    """What a run may use.
+    """What a run may use."""
 
-    Attributes
-    ----------
-    callback_fuel, run_fuel : int
-        Instructions of the policy's own code.
-    memory_bytes : int
-        Memory of simulator and policy together.
-    records_bytes : int
-        What a run may write: a policy that preempts for ever fills a disk.
-    """
-
+    #: `callback_fuel`, `run_fuel`: Instructions of the policy's own code.
     callback_fuel: int = CALLBACK_FUEL
     run_fuel: int = RUN_FUEL
-    memory_bytes: int = MEMORY_BYTES
-    records_bytes: int = RECORDS_BYTES
+    memory_bytes: int = MEMORY_BYTES  #: Memory of simulator and policy together.
+    records_bytes: int = RECORDS_BYTES  #: What a run may write: a policy that preempts for ever fills a disk.
 
 
 class Engine:

@@ -45,20 +45,12 @@ class Op:
 
 @dataclass
 class Causes:
-    """What recorded system calls add to a replay.
+    """What recorded system calls add to a replay."""
 
-    Attributes
-    ----------
-    ops : dict of int to list of Op
-        By row of the records.
-    absorbed : set of int
-        Rows of wake-ups that end a block which one of these operations has.
-    capacity : dict
-        Bytes that an inbox holds, where its writers were seen to wait for room.
-    """
-
-    ops: dict[int, list[Op]] = field(default_factory=dict)
+    ops: dict[int, list[Op]] = field(default_factory=dict)  #: By row of the records.
+    #: Rows of wake-ups that end a block which one of these operations has.
     absorbed: set[int] = field(default_factory=set)
+    #: Bytes that an inbox holds, where its writers were seen to wait for room.
     capacity: dict[Any, int] = field(default_factory=dict)
 
 

@@ -44,24 +44,12 @@ _FAIR_SLICE_NS, _FAIR_CPUS_MAX = 700_000, 8
 
 @dataclass(frozen=True)
 class Under:
-    """What a recording was made under, in words of this project.
+    """What a recording was made under, in words of this project."""
 
-    Attributes
-    ----------
-    policy : str
-        The policy that stands for it.
-    settings : tuple of str
-        Its knobs, as `--set` takes them.
-    options : dict
-        The machine's, by their words.
-    note : str
-        What it does not stand for, or empty.
-    """
-
-    policy: str
-    settings: tuple[str, ...] = ()
-    options: dict[str, Any] = field(default_factory=dict)
-    note: str = ""
+    policy: str  #: The policy that stands for it.
+    settings: tuple[str, ...] = ()  #: Its knobs, as `--set` takes them.
+    options: dict[str, Any] = field(default_factory=dict)  #: The machine's, by their words.
+    note: str = ""  #: What it does not stand for, or empty.
 
 
 def recorded_under(run: Mapping[str, Any], folder: Path | None = None) -> Under:

@@ -56,21 +56,11 @@ GENERATION_OF_COMMANDS = 2
 
 @dataclass(frozen=True)
 class Subject:
-    """What was recorded, in the words of `run.json`.
+    """What was recorded, in the words of `run.json`."""
 
-    Attributes
-    ----------
-    name : str
-        In place of a workload's name.
-    title : str
-        One line for people.
-    policy : str
-        Who decided, such as `"SCHED_OTHER"`.
-    """
-
-    name: str
-    title: str
-    policy: str = "SCHED_OTHER"
+    name: str  #: In place of a workload's name.
+    title: str  #: One line for people.
+    policy: str = "SCHED_OTHER"  #: Who decided, such as `"SCHED_OTHER"`.
 
 
 def record_command(

@@ -63,26 +63,16 @@ def need_optuna() -> Any:
 
 @dataclass(frozen=True)
 class Question:
-    """What is searched for.
+    """What is searched for."""
 
-    Attributes
-    ----------
-    objectives : list of str
-        Metrics; the first decides where one answer is wanted.
-    conditions : list of Condition
-        What must hold of the means, held against the default.
-    trials, seeds, held_out : int
-        How many settings; how many seeds each; how many more for the answer.
-    seed : int
-        Of the sampler.
-    """
-
-    objectives: list[str]
+    objectives: list[str]  #: Metrics; the first decides where one answer is wanted.
+    #: What must hold of the means, held against the default.
     conditions: list[Condition] = field(default_factory=list)
+    #: `trials`, `seeds`, `held_out`: How many settings; how many seeds each; how many more for the answer.
     trials: int = TRIALS
     seeds: int = SEEDS
     held_out: int = HELD_OUT
-    seed: int = 1
+    seed: int = 1  #: Of the sampler.
 
 
 def read_question(

@@ -41,45 +41,25 @@ class Part:
 
 @dataclass(frozen=True)
 class Wait:
-    """One wait of a task for a CPU; times in ns.
-
-    Attributes
-    ----------
-    why : str
-        What made it runnable: `"arrived"`, `"woken"`, `"preempted"` or `"yielded"`.
-    by : int
-        Pid of the task that did, 0 for a timer, a device or the start.
-    ended_by : str
-        What made the CPU free: `"preempted"`, `"yielded"`, `"blocked"` or `"exited"` of the task
-        before; `"idle"` where none ran; `""`: the run ended first.
-    before : int
-        Pid of that task, 0 where none ran.
-    cpu, dsq : int
-        Where it ran then, and of which queue; -1 where the run ended first.
-    queue : tuple of int
-        Pids that waited already when it began, in the order in which they ran next.
-    parts : tuple of Part
-        Largest first.
-    idle_ns : tuple of (int, int)
-        CPUs that were idle meanwhile, and how long.
-    overhead_ns : int
-        Time in the scheduler, or stolen from the machine.
-    """
+    """One wait of a task for a CPU; times in ns."""
 
     task: int
     begin_ns: int
     end_ns: int
-    why: str
-    by: int
+    why: str  #: What made it runnable: `"arrived"`, `"woken"`, `"preempted"` or `"yielded"`.
+    by: int  #: Pid of the task that did, 0 for a timer, a device or the start.
+    #: What made the CPU free: `"preempted"`, `"yielded"`, `"blocked"` or `"exited"` of the task before;
+    #: `"idle"` where none ran; `""`: the run ended first.
     ended_by: str
-    before: int
+    before: int  #: Pid of that task, 0 where none ran.
+    #: `cpu`, `dsq`: Where it ran then, and of which queue; -1 where the run ended first.
     cpu: int
     dsq: int
     cpus: tuple[int, ...]
-    queue: tuple[int, ...]
-    parts: tuple[Part, ...]
-    idle_ns: tuple[tuple[int, int], ...]
-    overhead_ns: int
+    queue: tuple[int, ...]  #: Pids that waited already when it began, in the order in which they ran next.
+    parts: tuple[Part, ...]  #: Largest first.
+    idle_ns: tuple[tuple[int, int], ...]  #: CPUs that were idle meanwhile, and how long.
+    overhead_ns: int  #: Time in the scheduler, or stolen from the machine.
 
     @property
     def ns(self) -> int:

@@ -35,50 +35,34 @@ class Expectations:
     """What is known about a run besides its records.
 
     Arrays are indexed by task of the program: entry i is about pid i + 1.
-
-    Attributes
-    ----------
-    work_ns : array_like of int, shape (n_program_tasks,), optional
-        CPU time that each task's program declares; -1 where it is not known.
-    has_host_work : array_like of bool, shape (n_program_tasks,), optional
-        Tasks that take more than they declare, by what their system calls cost
-        on the host; their declared work is only the minimum that they receive.
-    clock_ns : array_like of int, shape (n_program_tasks,), optional
-        CPU time of each task by its own clock, 0 where it is not known, of a host
-        that has bounded how far it is from the records: work measured by that
-        clock may be done where the records have a little less.
-    arrival_ns : array_like of uint64, shape (n_program_tasks,), optional
-        When each task arrives; 2**64 - 1 for those that a parent starts.
-    affinity : sequence, shape (n_program_tasks,), optional
-        CPUs that each task may run on, as a collection of int; None: all.
-    is_capped : array_like of bool, shape (n_program_tasks,), optional
-        Tasks that a policy may keep waiting beside an idle CPU.
-    horizon_ns : int, default 0
-        When the run was to be cut off; 0: when all tasks have ended.
-    work_conserving : bool, default False
-        Whether the policy declares that it leaves no CPU idle beside a task
-        that may run there.
-    latency_ns : int, default 0
-        How long, by the host's own statement, a CPU may take to notice work.
-    tolerance_ns : int, default 0
-        Error of the host's clock on one interval; 0 in virtual time.
-    host_cpus : sequence of dict, shape (n_cpus,), optional
-        `busy_ns`, `idle_ns` and `overhead_ns` as the host itself counted them.
-    course : Course, optional
-        The program, where the host executes it exactly, and what takes time there.
     """
 
+    #: array_like of int, shape (n_program_tasks,): CPU time that each task's program declares; -1 where it is
+    #: not known.
     work_ns: ArrayLike | None = None
+    #: array_like of bool, shape (n_program_tasks,): tasks that take more than they declare, by what their
+    #: system calls cost on the host; their declared work is only the minimum that they receive.
     has_host_work: ArrayLike | None = None
+    #: array_like of int, shape (n_program_tasks,): CPU time of each task by its own clock, 0 where it is not
+    #: known, of a host that has bounded how far it is from the records: work measured by that clock may be
+    #: done where the records have a little less.
     clock_ns: ArrayLike | None = None
+    #: array_like of uint64, shape (n_program_tasks,): when each task arrives; 2**64 - 1 for those that a
+    #: parent starts.
     arrival_ns: ArrayLike | None = None
+    #: shape (n_program_tasks,): CPUs that each task may run on, as a collection of int; None: all.
     affinity: Sequence[Collection[int] | None] | None = None
+    #: array_like of bool, shape (n_program_tasks,): tasks that a policy may keep waiting beside an idle CPU.
     is_capped: ArrayLike | None = None
-    horizon_ns: int = 0
+    horizon_ns: int = 0  #: When the run was to be cut off; 0: when all tasks have ended.
+    #: Whether the policy declares that it leaves no CPU idle beside a task that may run there.
     work_conserving: bool = False
-    latency_ns: int = 0
-    tolerance_ns: int = 0
+    latency_ns: int = 0  #: How long, by the host's own statement, a CPU may take to notice work.
+    tolerance_ns: int = 0  #: Error of the host's clock on one interval; 0 in virtual time.
+    #: sequence of dict, shape (n_cpus,): `busy_ns`, `idle_ns` and `overhead_ns` as the host itself counted
+    #: them.
     host_cpus: Sequence[Mapping[str, int]] | None = None
+    #: The program, where the host executes it exactly, and what takes time there.
     course: Course | None = None
 
 

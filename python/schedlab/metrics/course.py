@@ -61,27 +61,14 @@ _WAKERS = {
 
 @dataclass(frozen=True)
 class Course:
-    """A program, and what takes time where it is executed exactly.
+    """A program, and what takes time where it is executed exactly."""
 
-    Attributes
-    ----------
-    program : Program
-        What every task does.
-    calibration : Calibration
-        Cost of a unit of `work`.
-    device : tuple of int
-        `latency_ns`, `ns_per_kib`, `call_ns` and `depth` of what READ and WRITE wait for.
-    wakeup_ns : int, default 0
-        What a timer or a device takes longer to wake a task.
-    is_prompt : bool, default True
-        Whether nothing else takes time: a CPU that is kicked schedules at once.
-    """
-
-    program: Program = field(repr=False)
-    calibration: Calibration = field(repr=False)
+    program: Program = field(repr=False)  #: What every task does.
+    calibration: Calibration = field(repr=False)  #: Cost of a unit of `work`.
+    #: `latency_ns`, `ns_per_kib`, `call_ns` and `depth` of what READ and WRITE wait for.
     device: tuple[int, ...]
-    wakeup_ns: int = 0
-    is_prompt: bool = True
+    wakeup_ns: int = 0  #: What a timer or a device takes longer to wake a task.
+    is_prompt: bool = True  #: Whether nothing else takes time: a CPU that is kicked schedules at once.
 
 
 @dataclass(frozen=True)

@@ -27,30 +27,14 @@ from .timeline import Ordered, Timeline
 
 @dataclass(frozen=True)
 class Metric:
-    """One entry of the dictionary.
+    """One entry of the dictionary."""
 
-    Attributes
-    ----------
-    name : str
-        Key in tables and JSON; ends in unit and statistic.
-    unit : str
-        Unit of the value; `"1"` for a ratio or a count.
-    formula : str
-        How it is computed, in words.
-    direction : str
-        `"lower"` or `"higher"` is better; `"none"` where neither is.
-    level : str
-        `"run"`, `"task"` or `"cpu"`: what there is one value for.
-    reference : str
-        Where the definition comes from.
-    """
-
-    name: str
-    unit: str
-    formula: str
-    direction: str
-    level: str
-    reference: str = "this project"
+    name: str  #: Key in tables and JSON; ends in unit and statistic.
+    unit: str  #: Unit of the value; `"1"` for a ratio or a count.
+    formula: str  #: How it is computed, in words.
+    direction: str  #: `"lower"` or `"higher"` is better; `"none"` where neither is.
+    level: str  #: `"run"`, `"task"` or `"cpu"`: what there is one value for.
+    reference: str = "this project"  #: Where the definition comes from.
 
 
 _TEXTBOOK = "Silberschatz, Galvin, Gagne, Operating System Concepts, ch. 5"
@@ -307,22 +291,15 @@ def find_metric(name: str) -> Metric:
 
 @dataclass(frozen=True)
 class RunMetrics:
-    """All metrics of one run.
+    """All metrics of one run."""
 
-    Attributes
-    ----------
-    run : dict of str to int, float or None
-        Run-level metrics by name; None where a value is not defined, such as
-        wake-up latency in a run without wake-ups.
-    tasks : dict of str to numpy.ndarray, shape (n_tasks,)
-        Task-level metrics by name without `task_`, and `task`, the pid. Times
-        that did not come to pass are -1, ratios not defined are NaN.
-    cpus : dict of str to numpy.ndarray, shape (n_cpus,)
-        CPU-level metrics by name without `cpu_`, and `cpu`.
-    """
-
+    #: Run-level metrics by name; None where a value is not defined, such as wake-up latency in a run without
+    #: wake-ups.
     run: dict[str, Any]
+    #: arrays of shape (n_tasks,): task-level metrics by name without `task_`, and `task`, the pid. Times that
+    #: did not come to pass are -1, ratios not defined are NaN.
     tasks: dict[str, Any] = field(repr=False)
+    #: arrays of shape (n_cpus,): CPU-level metrics by name without `cpu_`, and `cpu`.
     cpus: dict[str, Any] = field(repr=False)
 
 

@@ -113,36 +113,20 @@ def next_in_group(last: np.ndarray, n: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Ordered:
-    """Events sorted by a key (task or CPU), in file order within each.
+    """Events sorted by a key (task or CPU), in file order within each."""
 
-    Attributes
-    ----------
-    row : numpy.ndarray of int64, shape (n,)
-        Position of each event in `Records.events`.
-    t_ns : numpy.ndarray of int64, shape (n,)
-        Time in nanoseconds.
-    kind, flags : numpy.ndarray of uint8, shape (n,)
-        As in the record.
-    task : numpy.ndarray of uint32, shape (n,)
-        Pid.
-    cpu : numpy.ndarray of uint16, shape (n,)
-        CPU.
-    arg : numpy.ndarray of uint64, shape (n,)
-        As in the record.
-    keys : numpy.ndarray, shape (n_groups,)
-        The distinct pids or CPUs, ascending.
-    first, last : numpy.ndarray of int64, shape (n_groups,)
-        Position of each group's first and last event in the arrays above.
-    """
-
-    row: np.ndarray = field(repr=False)
-    t_ns: np.ndarray = field(repr=False)
+    row: np.ndarray = field(repr=False)  #: int64, shape (n,): position of each event in `Records.events`.
+    t_ns: np.ndarray = field(repr=False)  #: int64, shape (n,): time in nanoseconds.
+    #: `kind`, `flags`: uint8, shape (n,): as in the record.
     kind: np.ndarray = field(repr=False)
     flags: np.ndarray = field(repr=False)
-    task: np.ndarray = field(repr=False)
-    cpu: np.ndarray = field(repr=False)
-    arg: np.ndarray = field(repr=False)
+    task: np.ndarray = field(repr=False)  #: uint32, shape (n,): pid.
+    cpu: np.ndarray = field(repr=False)  #: uint16, shape (n,): CPU.
+    arg: np.ndarray = field(repr=False)  #: uint64, shape (n,): as in the record.
+    #: numpy.ndarray, shape (n_groups,): the distinct pids or CPUs, ascending.
     keys: np.ndarray = field(repr=False)
+    #: `first`, `last`: int64, shape (n_groups,): position of each group's first and last event in the arrays
+    #: above.
     first: np.ndarray = field(repr=False)
     last: np.ndarray = field(repr=False)
 
@@ -201,30 +185,20 @@ def order_by(events: np.ndarray, rows: np.ndarray, key: str) -> Ordered:
 
 @dataclass(frozen=True)
 class Spans:
-    """Every CPU's time from 0 to the end of the run, cut where tasks start and stop.
+    """Every CPU's time from 0 to the end of the run, cut where tasks start and stop."""
 
-    Attributes
-    ----------
-    begin_ns, end_ns : numpy.ndarray of int64, shape (n_spans,)
-        When each begins and ends; those of a CPU follow each other.
-    cpu : numpy.ndarray of int32, shape (n_spans,)
-        Where; ascending.
-    is_run : numpy.ndarray of bool, shape (n_spans,)
-        Whether a STOP ends it; otherwise no task runs in it.
-    task : numpy.ndarray of uint32, shape (n_spans,)
-        Pid of the event that ends it, 0 for the end of the run.
-    ran_ns : numpy.ndarray of int64, shape (n_spans,)
-        CPU time of the task as its STOP says, in nanoseconds; of runs only.
-    overhead_ns : numpy.ndarray of int64, shape (n_spans,)
-        Time in the scheduler within the span, in nanoseconds.
-    """
-
+    #: `begin_ns`, `end_ns`: int64, shape (n_spans,): when each begins and ends; those of a CPU follow each
+    #: other.
     begin_ns: np.ndarray = field(repr=False)
     end_ns: np.ndarray = field(repr=False)
-    cpu: np.ndarray = field(repr=False)
+    cpu: np.ndarray = field(repr=False)  #: int32, shape (n_spans,): where; ascending.
+    #: bool, shape (n_spans,): whether a STOP ends it; otherwise no task runs in it.
     is_run: np.ndarray = field(repr=False)
+    #: uint32, shape (n_spans,): pid of the event that ends it, 0 for the end of the run.
     task: np.ndarray = field(repr=False)
+    #: int64, shape (n_spans,): CPU time of the task as its STOP says, in nanoseconds; of runs only.
     ran_ns: np.ndarray = field(repr=False)
+    #: int64, shape (n_spans,): time in the scheduler within the span, in nanoseconds.
     overhead_ns: np.ndarray = field(repr=False)
 
 
@@ -291,15 +265,9 @@ def cut_spans(cpus: Ordered, *, n_cpus: int, end_ns: int) -> Spans:
 
 @dataclass(frozen=True)
 class Timeline:
-    """A run's events in the two orders.
+    """A run's events in the two orders."""
 
-    Attributes
-    ----------
-    records : Records
-        The run.
-    """
-
-    records: Records
+    records: Records  #: The run.
 
     @cached_property
     def kind(self) -> np.ndarray:

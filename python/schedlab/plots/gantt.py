@@ -34,25 +34,15 @@ TASKS_MAX = 500
 
 @dataclass(frozen=True)
 class Intervals:
-    """What tasks did, one entry per stretch of time, by task and then by time.
+    """What tasks did, one entry per stretch of time, by task and then by time."""
 
-    Attributes
-    ----------
-    pid : numpy.ndarray of int64, shape (n,)
-        Whose.
-    begin_ns, end_ns : numpy.ndarray of int64, shape (n,)
-        From when to when, cut to the window, in nanoseconds.
-    state : numpy.ndarray of int8, shape (n,)
-        `RAN` or `WAITED`; stretches in which a task wanted no CPU are left out.
-    cpu : numpy.ndarray of int64, shape (n,)
-        Where it ran.
-    """
-
-    pid: np.ndarray
+    pid: np.ndarray  #: int64, shape (n,): whose.
+    #: `begin_ns`, `end_ns`: int64, shape (n,): from when to when, cut to the window, in nanoseconds.
     begin_ns: np.ndarray
     end_ns: np.ndarray
+    #: int8, shape (n,): `RAN` or `WAITED`; stretches in which a task wanted no CPU are left out.
     state: np.ndarray
-    cpu: np.ndarray
+    cpu: np.ndarray  #: int64, shape (n,): where it ran.
 
 
 def intervals(records: Records, *, begin_ns: int = 0, end_ns: int | None = None) -> Intervals:

@@ -40,68 +40,34 @@ def task_names(names: Mapping[int, str], pid: int, cpu: int = 0) -> str:
 
 @dataclass(frozen=True)
 class Switch:
-    """One CPU goes from one task to the next.
+    """One CPU goes from one task to the next."""
 
-    Attributes
-    ----------
-    t_ns : int
-        When, in nanoseconds since the run began.
-    cpu : int
-        Where.
-    prev, next : int
-        Pids; 0 is the CPU's idle task.
-    stop : int or None
-        Why `prev` stopped, one of `records.file.Stop`; None for the idle task.
-    """
-
-    t_ns: int
-    cpu: int
+    t_ns: int  #: When, in nanoseconds since the run began.
+    cpu: int  #: Where.
+    #: `prev`, `next`: Pids; 0 is the CPU's idle task.
     prev: int
     next: int
-    stop: int | None
+    stop: int | None  #: Why `prev` stopped, one of `records.file.Stop`; None for the idle task.
 
 
 @dataclass(frozen=True)
 class Wakeup:
-    """A task becomes runnable.
+    """A task becomes runnable."""
 
-    Attributes
-    ----------
-    t_ns : int
-        When, in nanoseconds since the run began.
-    cpu : int
-        The CPU chosen for it.
-    pid : int
-        Which task.
-    waker : int
-        Pid of who woke or created it; 0: a timer, a device, or the host.
-    is_new : bool
-        Whether it is the task's arrival.
-    """
-
-    t_ns: int
-    cpu: int
-    pid: int
-    waker: int
-    is_new: bool
+    t_ns: int  #: When, in nanoseconds since the run began.
+    cpu: int  #: The CPU chosen for it.
+    pid: int  #: Which task.
+    waker: int  #: Pid of who woke or created it; 0: a timer, a device, or the host.
+    is_new: bool  #: Whether it is the task's arrival.
 
 
 @dataclass(frozen=True)
 class Note:
-    """A remark of the policy.
+    """A remark of the policy."""
 
-    Attributes
-    ----------
-    t_ns : int
-        When, in nanoseconds since the run began.
-    cpu : int
-        Where.
-    key, value : int
-        What it said.
-    """
-
-    t_ns: int
-    cpu: int
+    t_ns: int  #: When, in nanoseconds since the run began.
+    cpu: int  #: Where.
+    #: `key`, `value`: What it said.
     key: int
     value: int
 

@@ -65,21 +65,11 @@ _MEMBER = re.compile(r"\.(\w+)\s*=\s*(?:\(\s*void\s*\*\s*\)\s*)?(\w+)")
 
 @dataclass(frozen=True)
 class Prototype:
-    """What a callback takes and gives.
+    """What a callback takes and gives."""
 
-    Attributes
-    ----------
-    result : str
-        Type of its result.
-    arguments : tuple of str
-        Type and name of each, as written.
-    line : int
-        Where it begins, from 1.
-    """
-
-    result: str
-    arguments: tuple[str, ...]
-    line: int = 0
+    result: str  #: Type of its result.
+    arguments: tuple[str, ...]  #: Type and name of each, as written.
+    line: int = 0  #: Where it begins, from 1.
 
     def __str__(self) -> str:
         return f"({', '.join(self.arguments) or 'void'})"

@@ -49,86 +49,42 @@ VARIANTS_MAX = 1000
 
 @dataclass(frozen=True)
 class Knob:
-    """A parameter of a policy, as its header comment declares it.
+    """A parameter of a policy, as its header comment declares it."""
 
-    Attributes
-    ----------
-    name : str
-        The `const volatile` global.
-    unit : str
-        Unit of the stored number: `ns us ms s`, `bytes`, `bool`, or any word
-        for a plain number.
-    minimum, maximum : int
-        Smallest and largest value, in that unit.
-    text : str
-        What it does, for people.
-    line : int
-        Line of the declaration in the policy's file, from 1.
-    names : dict of str to int
-        Of an `enum`: each value by its name, in the order of the file. Empty where
-        every number of the range is allowed.
-    """
-
-    name: str
-    unit: str
+    name: str  #: The `const volatile` global.
+    unit: str  #: Unit of the stored number: `ns us ms s`, `bytes`, `bool`, or any word for a plain number.
+    #: `minimum`, `maximum`: Smallest and largest value, in that unit.
     minimum: int
     maximum: int
-    text: str
-    line: int
+    text: str  #: What it does, for people.
+    line: int  #: Line of the declaration in the policy's file, from 1.
+    #: Of an `enum`: each value by its name, in the order of the file. Empty where every number of the range
+    #: is allowed.
     names: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Policy:
-    """A policy's source and what it declares.
+    """A policy's source and what it declares."""
 
-    Attributes
-    ----------
-    name : str
-        File name without `.bpf.c`.
-    path : pathlib.Path
-        The file, as the user named it.
-    summary : str
-        First sentence of the header comment.
-    knobs : dict of str to Knob
-        In the order of the file.
-    work_conserving : bool or None
-        What the policy declares; None: nothing.
-    work_conserving_reason : str
-        The words after it.
-    starvation_free : bool or None
-        Whether each runnable task runs in the end, as the policy declares; None: nothing is declared.
-    source_text : str
-        Where the policy comes from (`@source`), or empty.
-    content_hash : str
-        SHA-256 over the source and every header of the project that it includes.
-    """
-
-    name: str
-    path: Path
-    summary: str
-    knobs: dict[str, Any] = field(repr=False)
-    work_conserving: bool | None
-    work_conserving_reason: str
-    source_text: str
-    content_hash: str
+    name: str  #: File name without `.bpf.c`.
+    path: Path  #: The file, as the user named it.
+    summary: str  #: First sentence of the header comment.
+    knobs: dict[str, Any] = field(repr=False)  #: dict of str to Knob: in the order of the file.
+    work_conserving: bool | None  #: What the policy declares; None: nothing.
+    work_conserving_reason: str  #: The words after it.
+    source_text: str  #: Where the policy comes from (`@source`), or empty.
+    content_hash: str  #: SHA-256 over the source and every header of the project that it includes.
+    #: Whether each runnable task runs in the end, as the policy declares; None: nothing is declared.
     starvation_free: bool | None = None
 
 
 @dataclass(frozen=True)
 class Variant:
-    """A policy with the knobs of one run.
+    """A policy with the knobs of one run."""
 
-    Attributes
-    ----------
-    policy : Policy
-        The policy.
-    values : dict of str to int
-        Knobs that were set, in each knob's unit.
-    """
-
-    policy: Policy
-    values: dict[str, Any]
+    policy: Policy  #: The policy.
+    values: dict[str, Any]  #: Knobs that were set, in each knob's unit.
 
 
 def list_policies() -> list[str]:

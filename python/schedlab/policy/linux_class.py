@@ -42,31 +42,17 @@ RUNTIME_MIN_NS = 1024
 
 @dataclass(frozen=True)
 class LinuxClass:
-    """A scheduling class with its parameters.
+    """A scheduling class with its parameters."""
 
-    Attributes
-    ----------
-    name : str
-        As the user wrote it, such as `"SCHED_FIFO:10"`.
-    number : int
-        Linux's number of the class.
-    priority : int
-        1 to 98 for real-time classes, else 0.
-    nice : int
-        -20 to 19 for SCHED_OTHER and SCHED_BATCH, else 0.
-    runtime_ns, deadline_ns, period_ns : int
-        Of SCHED_DEADLINE, else 0.
-    of_tasks : tuple of (str, LinuxClass)
-        Classes of the tasks of these names, in place of this one.
-    """
-
-    name: str
-    number: int
-    priority: int = 0
-    nice: int = 0
+    name: str  #: As the user wrote it, such as `"SCHED_FIFO:10"`.
+    number: int  #: Linux's number of the class.
+    priority: int = 0  #: 1 to 98 for real-time classes, else 0.
+    nice: int = 0  #: -20 to 19 for SCHED_OTHER and SCHED_BATCH, else 0.
+    #: `runtime_ns`, `deadline_ns`, `period_ns`: Of SCHED_DEADLINE, else 0.
     runtime_ns: int = 0
     deadline_ns: int = 0
     period_ns: int = 0
+    #: Classes of the tasks of these names, in place of this one.
     of_tasks: tuple[tuple[str, LinuxClass], ...] = ()
 
     @property

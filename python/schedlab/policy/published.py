@@ -32,27 +32,14 @@ FLAGS_FOR_LINUX = ("-w", "-D__TARGET_ARCH_x86", "-DSCX_OPS_HAS_CGROUP_WEIGHT=0")
 
 @dataclass(frozen=True)
 class Published:
-    """Files of a policy beside the one that it is named by.
+    """Files of a policy beside the one that it is named by."""
 
-    Attributes
-    ----------
-    sources : tuple of pathlib.Path
-        More files to compile.
-    includes : tuple of pathlib.Path
-        Folders for the compiler, after schedlab's.
-    others : tuple of pathlib.Path
-        Files that decide which these are.
-    links : dict of str to pathlib.Path
-        Folders that a link beside the file points to, where the link came as a file of one line.
-    is_published : bool
-        Whether it is one of a checkout.
-    """
-
-    sources: tuple[Path, ...] = ()
-    includes: tuple[Path, ...] = ()
-    others: tuple[Path, ...] = ()
+    sources: tuple[Path, ...] = ()  #: More files to compile.
+    includes: tuple[Path, ...] = ()  #: Folders for the compiler, after schedlab's.
+    others: tuple[Path, ...] = ()  #: Files that decide which these are.
+    #: Folders that a link beside the file points to, where the link came as a file of one line.
     links: dict[str, Path] = field(default_factory=dict)
-    is_published: bool = False
+    is_published: bool = False  #: Whether it is one of a checkout.
 
 
 def main_file(folder: Path) -> Path | None:

@@ -116,42 +116,21 @@ def sections(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 @dataclass
 class Module:
-    """A linked module, taken apart.
+    """A linked module, taken apart."""
 
-    Attributes
-    ----------
-    sections : list of (int, bytes)
-        All of them, in order.
-    types : list of (bytes, bytes)
-        Types of parameters and results of each signature.
-    imports : list of (str, str, int, int)
-        Module, name, kind, and index of the signature or minimum size.
-    functions : list of int
-        Signature of each function that is defined.
-    n_globals : int
-        How many global variables are defined.
-    exports : dict of str to (int, int)
-        Kind and index.
-    constants : list of (int or None)
-        Value of each global that begins with a constant of 32 bits.
-    segments : list of (int, bytes)
-        Address and content of the data.
-    sizes : dict of str to int
-        Of variables, as wasm_build.py has added them.
-    names : dict of int to str
-        Of functions, also of those that are not exported.
-    """
-
-    sections: list[tuple[int, bytes]]
+    sections: list[tuple[int, bytes]]  #: All of them, in order.
+    #: Types of parameters and results of each signature.
     types: list[tuple[bytes, bytes]] = field(default_factory=list)
+    #: Module, name, kind, and index of the signature or minimum size.
     imports: list[tuple[str, str, int, int]] = field(default_factory=list)
-    functions: list[int] = field(default_factory=list)
-    n_globals: int = 0
-    exports: dict[str, tuple[int, int]] = field(default_factory=dict)
+    functions: list[int] = field(default_factory=list)  #: Signature of each function that is defined.
+    n_globals: int = 0  #: How many global variables are defined.
+    exports: dict[str, tuple[int, int]] = field(default_factory=dict)  #: Kind and index.
+    #: Value of each global that begins with a constant of 32 bits.
     constants: list[int | None] = field(default_factory=list)
-    segments: list[tuple[int, bytes]] = field(default_factory=list)
-    sizes: dict[str, int] = field(default_factory=dict)
-    names: dict[int, str] = field(default_factory=dict)
+    segments: list[tuple[int, bytes]] = field(default_factory=list)  #: Address and content of the data.
+    sizes: dict[str, int] = field(default_factory=dict)  #: Of variables, as wasm_build.py has added them.
+    names: dict[int, str] = field(default_factory=dict)  #: Of functions, also of those that are not exported.
 
     @property
     def imported_functions(self) -> list[tuple[str, str, int, int]]:
@@ -285,18 +264,10 @@ def write_module(parts: list[tuple[int, bytes]]) -> bytes:
 
 @dataclass(frozen=True)
 class Symbols:
-    """What an object file defines for others.
+    """What an object file defines for others."""
 
-    Attributes
-    ----------
-    sizes : dict of str to int
-        Size of each variable.
-    functions : set of str
-        Names of functions.
-    """
-
-    sizes: dict[str, int]
-    functions: set[str]
+    sizes: dict[str, int]  #: Size of each variable.
+    functions: set[str]  #: Names of functions.
 
 
 def object_symbols(data: bytes) -> Symbols:

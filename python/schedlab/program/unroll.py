@@ -27,27 +27,16 @@ _EXECUTIONS_FIRST = 4096
 
 @dataclass(frozen=True)
 class Unrolled:
-    """Executions of the ops of some tasks; LOOP and END are left out.
+    """Executions of the ops of some tasks; LOOP and END are left out."""
 
-    Attributes
-    ----------
-    tasks : numpy.ndarray of int64, shape (n_tasks,)
-        Indices of the tasks in the program.
-    ops : numpy.ndarray of layout.OP_DTYPE, shape (n_executions,)
-        Those of the first task; `b` may differ in the others.
-    operand : numpy.ndarray of int64, shape (n_tasks, n_executions)
-        The `b` of each execution, drawn from its table where it has one.
-    cpu_ns : numpy.ndarray of int64, shape (n_tasks, n_executions)
-        CPU time that RUN and WORK declare, in nanoseconds; 0 of others.
-    is_whole : bool
-        Whether the executions go up to EXIT.
-    """
-
-    tasks: np.ndarray
+    tasks: np.ndarray  #: int64, shape (n_tasks,): indices of the tasks in the program.
+    #: layout.OP_DTYPE, shape (n_executions,): those of the first task; `b` may differ in the others.
     ops: np.ndarray = field(repr=False)
+    #: int64, shape (n_tasks, n_executions): the `b` of each execution, drawn from its table where it has one.
     operand: np.ndarray = field(repr=False)
+    #: int64, shape (n_tasks, n_executions): CPU time that RUN and WORK declare, in nanoseconds; 0 of others.
     cpu_ns: np.ndarray = field(repr=False)
-    is_whole: bool = True
+    is_whole: bool = True  #: Whether the executions go up to EXIT.
 
 
 def unroll(

@@ -116,31 +116,16 @@ def damaged(path: str | os.PathLike[str], offset_bytes: int, problem: str) -> Re
 
 @dataclass(frozen=True)
 class Records:
-    """One checked record file.
+    """One checked record file."""
 
-    Attributes
-    ----------
-    events : numpy.ndarray of RECORD_DTYPE, shape (n_records,)
-        All records but END, in file order; times in nanoseconds. A read-only
-        memory map when it comes from a file.
-    n_cpus : int
-        CPUs of the run.
-    tick_ns : int
-        Time between ticks in nanoseconds; 0 means no tick.
-    end_ns : int
-        When the run ended, in nanoseconds since it began.
-    n_lost : int
-        Records that the host could not write.
-    path : str
-        Where it was read from; used in messages only.
-    """
-
+    #: RECORD_DTYPE, shape (n_records,): all records but END, in file order; times in nanoseconds. A read-only
+    #: memory map when it comes from a file.
     events: np.ndarray = field(repr=False)
-    n_cpus: int
-    tick_ns: int
-    end_ns: int
-    n_lost: int
-    path: str = ""
+    n_cpus: int  #: CPUs of the run.
+    tick_ns: int  #: Time between ticks in nanoseconds; 0 means no tick.
+    end_ns: int  #: When the run ended, in nanoseconds since it began.
+    n_lost: int  #: Records that the host could not write.
+    path: str = ""  #: Where it was read from; used in messages only.
 
 
 def read_records(path: str | os.PathLike[str]) -> Records:

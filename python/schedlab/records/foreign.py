@@ -52,23 +52,12 @@ _PACKET_BYTES_MAX = 1 << 30
 
 @dataclass(frozen=True)
 class Source:
-    """A trace, and how to read it.
+    """A trace, and how to read it."""
 
-    Attributes
-    ----------
-    file : pathlib.Path
-        Where it is.
-    form : {"text", "perfetto", "events"}
-        What is read, once a tool has printed it or it is unpacked.
-    command : tuple of str
-        Prints it to standard output; empty: it is read as it is.
-    is_gzip, is_packed : bool
-        The whole file is compressed; packets within it are.
-    """
-
-    file: Path
-    form: str
-    command: tuple[str, ...] = ()
+    file: Path  #: Where it is.
+    form: str  #: "text", "perfetto" or "events": what is read, once a tool has printed it or it is unpacked.
+    command: tuple[str, ...] = ()  #: Prints it to standard output; empty: it is read as it is.
+    #: `is_gzip`, `is_packed`: The whole file is compressed; packets within it are.
     is_gzip: bool = False
     is_packed: bool = False
 

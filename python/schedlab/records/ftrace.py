@@ -54,30 +54,15 @@ VOID = 0
 
 @dataclass
 class Trace:
-    """Raw events of one run.
+    """Raw events of one run."""
 
-    Attributes
-    ----------
-    formats : dict of str to str
-        Text of the kernel's `format` files, by `"sched/sched_switch"` and so on.
-    tasks : dict of int to int
-        Pid in the kernel to pid in the program (index + 1).
-    pages : dict of int to list of bytes
-        Ring pages by CPU, in order.
-    start_ns : int
-        Time 0 of the program on the trace's clock, in nanoseconds.
-    end_ns : int
-        End of the run, in nanoseconds since time 0.
-    n_lost : int
-        Events that found the ring full.
-    """
-
-    formats: dict[str, str]
+    formats: dict[str, str]  #: Text of the kernel's `format` files, by `"sched/sched_switch"` and so on.
+    #: Pid in the kernel to pid in the program (index + 1).
     tasks: dict[int, int] = field(default_factory=dict)
-    pages: dict[int, list[bytes]] = field(default_factory=dict)
-    start_ns: int = 0
-    end_ns: int = 0
-    n_lost: int = 0
+    pages: dict[int, list[bytes]] = field(default_factory=dict)  #: Ring pages by CPU, in order.
+    start_ns: int = 0  #: Time 0 of the program on the trace's clock, in nanoseconds.
+    end_ns: int = 0  #: End of the run, in nanoseconds since time 0.
+    n_lost: int = 0  #: Events that found the ring full.
 
     @cached_property
     def events(self) -> list[tuple[int, int, str, dict[str, Any]]]:
@@ -87,21 +72,11 @@ class Trace:
 
 @dataclass(frozen=True)
 class EventFormat:
-    """Where the fields of one kind of event lie.
+    """Where the fields of one kind of event lie."""
 
-    Attributes
-    ----------
-    name : str
-        The event's name without its group.
-    number : int
-        Its number in the ring.
-    fields : dict of str to tuple of (int, int, bool)
-        Offset and size in bytes, and whether it is signed.
-    """
-
-    name: str
-    number: int
-    fields: dict[str, tuple[int, int, bool]]
+    name: str  #: The event's name without its group.
+    number: int  #: Its number in the ring.
+    fields: dict[str, tuple[int, int, bool]]  #: Offset and size in bytes, and whether it is signed.
 
 
 def read_format(text: str) -> EventFormat:

@@ -50,21 +50,11 @@ _TYPES: dict[str, tuple[int, int | None]] = {
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a table.
+    """One column of a table."""
 
-    Attributes
-    ----------
-    values : numpy.ndarray, or sequence of str
-        One per row; of any value where it is null.
-    is_valid : numpy.ndarray of bool, optional
-        Which rows are not null; default: all.
-    names : tuple of str
-        If there are any, `values` are indices of these.
-    """
-
-    values: Any
-    is_valid: np.ndarray | None = None
-    names: tuple[str, ...] = field(default=())
+    values: Any  #: numpy.ndarray, or sequence of str: one per row; of any value where it is null.
+    is_valid: np.ndarray | None = None  #: Which rows are not null; default: all.
+    names: tuple[str, ...] = field(default=())  #: If there are any, `values` are indices of these.
 
     @property
     def kind(self) -> str:

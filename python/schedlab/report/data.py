@@ -43,31 +43,16 @@ FAIRNESS_STEPS, FAIRNESS_EVENTS_MAX = 48, 300_000
 
 @dataclass
 class Section:
-    """The runs that answer one question.
+    """The runs that answer one question."""
 
-    Attributes
-    ----------
-    workload, host : str
-        What ran, and where.
-    cpus : int
-        Number of CPUs.
-    runs : list of dict
-        As `schedlab run --json` lists them, failed ones included.
-    comparisons : list of dict
-        Of each policy with the baseline; see `runs.compare.compare_runs`.
-    base : pathlib.Path
-        The folder that was asked for.
-    notes : list of str
-        What could not be shown, and why.
-    """
-
+    #: `workload`, `host`: What ran, and where.
     workload: str
     host: str
-    cpus: int
-    runs: list[dict[str, Any]]
-    comparisons: list[dict[str, Any]]
-    base: Path
-    notes: list[str] = field(default_factory=list)
+    cpus: int  #: Number of CPUs.
+    runs: list[dict[str, Any]]  #: As `schedlab run --json` lists them, failed ones included.
+    comparisons: list[dict[str, Any]]  #: Of each policy with the baseline; see `runs.compare.compare_runs`.
+    base: Path  #: The folder that was asked for.
+    notes: list[str] = field(default_factory=list)  #: What could not be shown, and why.
 
     @property
     def policies(self) -> list[str]:

@@ -38,31 +38,17 @@ SLICES_MAX, PAGE_SLICES_MAX = 250_000, 600_000
 
 @dataclass(frozen=True)
 class Slices:
-    """What tasks did, one entry per stretch of time, by task and then by time.
+    """What tasks did, one entry per stretch of time, by task and then by time."""
 
-    Attributes
-    ----------
-    pid : numpy.ndarray of int64, shape (n,)
-        Whose.
-    begin_ns, end_ns : numpy.ndarray of int64, shape (n,)
-        From when to when.
-    state : numpy.ndarray of int64, shape (n,)
-        `RAN`, `WAITED` for a CPU or `BLOCKED`.
-    reason : numpy.ndarray of int64, shape (n,)
-        Of a run: how it ended, one of `records.file.Stop` or `STILL_RUNNING`; 0 otherwise.
-    cpu : numpy.ndarray of int64, shape (n,)
-        Of a run: where; 0 otherwise.
-    shown_until_ns : int
-        Later slices are left out; the end of the run where all are there.
-    """
-
-    pid: np.ndarray = field(repr=False)
+    pid: np.ndarray = field(repr=False)  #: int64, shape (n,): whose.
+    #: `begin_ns`, `end_ns`: int64, shape (n,): from when to when.
     begin_ns: np.ndarray = field(repr=False)
     end_ns: np.ndarray = field(repr=False)
-    state: np.ndarray = field(repr=False)
+    state: np.ndarray = field(repr=False)  #: int64, shape (n,): `RAN`, `WAITED` for a CPU or `BLOCKED`.
+    #: int64, shape (n,): of a run: how it ended, one of `records.file.Stop` or `STILL_RUNNING`; 0 otherwise.
     reason: np.ndarray = field(repr=False)
-    cpu: np.ndarray = field(repr=False)
-    shown_until_ns: int
+    cpu: np.ndarray = field(repr=False)  #: int64, shape (n,): of a run: where; 0 otherwise.
+    shown_until_ns: int  #: Later slices are left out; the end of the run where all are there.
 
 
 def slices_of(timeline: Timeline, *, n_max: int = SLICES_MAX) -> Slices:

@@ -55,18 +55,10 @@ _ERRORS = 134
 
 @dataclass(frozen=True)
 class Playground:
-    """What `write_playground` wrote.
+    """What `write_playground` wrote."""
 
-    Attributes
-    ----------
-    path : pathlib.Path
-        The page.
-    n_bytes : int
-        Its size.
-    """
-
-    path: Path
-    n_bytes: int
+    path: Path  #: The page.
+    n_bytes: int  #: Its size.
 
 
 class _Archive:

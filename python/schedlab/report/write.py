@@ -42,23 +42,12 @@ SCRIPTS = ("numbers.js", "slices.js", "gantt.js", "viewer.js")
 
 @dataclass(frozen=True)
 class Report:
-    """What `write_report` wrote.
+    """What `write_report` wrote."""
 
-    Attributes
-    ----------
-    path : pathlib.Path
-        The page.
-    n_bytes : int
-        Its size.
-    n_runs : int
-        Runs in it, failed ones included.
-    figures : list of pathlib.Path
-        SVG and PDF files beside it, where they were asked for.
-    """
-
-    path: Path
-    n_bytes: int
-    n_runs: int
+    path: Path  #: The page.
+    n_bytes: int  #: Its size.
+    n_runs: int  #: Runs in it, failed ones included.
+    #: SVG and PDF files beside it, where they were asked for.
     figures: list[Path] = field(default_factory=list)
 
 

@@ -45,55 +45,29 @@ LOG_LINES_SHOWN = 5
 
 @dataclass(frozen=True)
 class Case:
-    """One run to be done, before it is known whether it can be.
+    """One run to be done, before it is known whether it can be."""
 
-    Attributes
-    ----------
-    position : int
-        In the plan, from 0.
-    workload : Workload
-        What runs.
-    policy_name : str
-        Who decides, and with which knobs.
-    seed, n_cpus : int
-        The seed, and the number of CPUs.
-    tick_ns : int
-        Time between ticks in nanoseconds.
-    """
-
-    position: int
-    workload: Any
-    policy_name: str
+    position: int  #: In the plan, from 0.
+    workload: Any  #: Workload: what runs.
+    policy_name: str  #: Who decides, and with which knobs.
+    #: `seed`, `n_cpus`: The seed, and the number of CPUs.
     seed: int
     n_cpus: int
-    tick_ns: int
+    tick_ns: int  #: Time between ticks in nanoseconds.
 
 
 @dataclass(frozen=True)
 class RunContext:
-    """All that the runs of a plan share.
+    """All that the runs of a plan share."""
 
-    Attributes
-    ----------
-    plan : Plan
-        What was asked for.
-    host : Host
-        Where they run.
-    built : dict of str to (BuiltPolicy or PolicyError)
-        By name of the policy: what runs, or what kept it from being built.
-    programs : Programs
-        Compiled workloads.
-    environment : dict
-        What a reader must know to repeat the runs.
-    sources : dict of pathlib.Path to dict of str to bytes
-        By file of the policy, from the first run on that has it: what is copied beside runs.
-    """
-
-    plan: Plan
-    host: Host
+    plan: Plan  #: What was asked for.
+    host: Host  #: Where they run.
+    #: dict of str to (BuiltPolicy or PolicyError): by name of the policy: what runs, or what kept it from
+    #: being built.
     built: dict[str, Any]
-    programs: Programs
-    environment: dict[str, Any]
+    programs: Programs  #: Compiled workloads.
+    environment: dict[str, Any]  #: What a reader must know to repeat the runs.
+    #: By file of the policy, from the first run on that has it: what is copied beside runs.
     sources: dict[Path, dict[str, bytes]] = field(default_factory=dict)
 
     def moved(self, out: Path, *, first_seed: int) -> RunContext:

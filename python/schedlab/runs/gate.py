@@ -37,28 +37,15 @@ _REFUSALS_SHOWN = 5
 
 @dataclass(frozen=True)
 class Condition:
-    """One `--fail-if`.
+    """One `--fail-if`."""
 
-    Attributes
-    ----------
-    text : str
-        As the user wrote it.
-    metric : str
-        Name in the dictionary.
-    operator : str
-        `">"`, `">="`, `"<"` or `"<="`.
-    kind : str
-        `"relative"` (change as a part of the first side), `"change"` (difference
-        in the metric's unit) or `"value"` (the second side's own mean).
-    threshold : float
-        A part for `"relative"`, otherwise in the metric's unit.
-    """
-
-    text: str
-    metric: str
-    operator: str
+    text: str  #: As the user wrote it.
+    metric: str  #: Name in the dictionary.
+    operator: str  #: `">"`, `">="`, `"<"` or `"<="`.
+    #: `"relative"` (change as a part of the first side), `"change"` (difference in the metric's unit) or
+    #: `"value"` (the second side's own mean).
     kind: str
-    threshold: float
+    threshold: float  #: A part for `"relative"`, otherwise in the metric's unit.
 
     def holds(self, low: float, high: float) -> bool:
         """Whether an interval lies wholly beyond the threshold."""

@@ -43,42 +43,21 @@ _FROM_USAGE = ("user_ns", "system_ns")
 
 @dataclass(frozen=True)
 class Judge:
-    """How one run is to be judged.
+    """How one run is to be judged."""
 
-    Attributes
-    ----------
-    latency_ns : int
-        How long the host says a CPU may take to notice work, on a machine of its own.
-    work_conserving : bool
-        What the policy declares.
-    tables_folder : pathlib.Path or None
-        Where to write the derived tables; None: nowhere.
-    tolerance_ns : int, default 0
-        Error of the host's clock on one interval.
-    has_exact_work : bool, default True
-        Whether system calls cost a task nothing that its program does not name.
-    calibration : Calibration or None
-        What a unit of `work` costs there; None: nobody knows.
-    is_replay : bool, default False
-        Whether the program is made of records, so that it has to be done whole.
-    device : tuple of int, optional
-        What `read` and `write` wait for, as `hosts.kinds.device_of` gives it, where the
-        host executes programs exactly; None: it does not.
-    wakeup_ns : int, default 0
-        What a timer or a device takes longer there to wake a task.
-    on_tasks : callable, optional
-        Called with the task-level metrics of a good run, as `tables.task_columns` gives them.
-    """
-
-    latency_ns: int
-    work_conserving: bool
-    tables_folder: Path | None
-    tolerance_ns: int = 0
-    has_exact_work: bool = True
+    latency_ns: int  #: How long the host says a CPU may take to notice work, on a machine of its own.
+    work_conserving: bool  #: What the policy declares.
+    tables_folder: Path | None  #: Where to write the derived tables; None: nowhere.
+    tolerance_ns: int = 0  #: Error of the host's clock on one interval.
+    has_exact_work: bool = True  #: Whether system calls cost a task nothing that its program does not name.
+    #: What a unit of `work` costs there; None: nobody knows.
     calibration: Calibration | None = DEFAULT_CALIBRATION
-    is_replay: bool = False
+    is_replay: bool = False  #: Whether the program is made of records, so that it has to be done whole.
+    #: What `read` and `write` wait for, as `hosts.kinds.device_of` gives it, where the host executes programs
+    #: exactly; None: it does not.
     device: tuple[int, ...] | None = None
-    wakeup_ns: int = 0
+    wakeup_ns: int = 0  #: What a timer or a device takes longer there to wake a task.
+    #: Called with the task-level metrics of a good run, as `tables.task_columns` gives them.
     on_tasks: Callable[[dict[str, Any]], None] | None = None
 
     def verdict(self, program: Program, records_path: Path, outcome: Outcome) -> dict[str, Any]:

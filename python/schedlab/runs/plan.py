@@ -27,47 +27,22 @@ _WORDS = {option.word for option in OPTIONS.values()}
 
 @dataclass(frozen=True)
 class Plan:
-    """What `schedlab run` was asked to do.
+    """What `schedlab run` was asked to do."""
 
-    Attributes
-    ----------
-    workloads : sequence of (str or Workload)
-        Names or paths; or what is made already, such as a recorded run.
-    policies : sequence of str
-        Names or paths.
-    out : pathlib.Path
-        Where the run folders go.
-    machine, execution : Machine, Execution
-        The options of all runs.
-    n_seeds : int, default 1
-        How many seeds.
-    first_seed : int, default 1
-        The first of them; seed 0 means no jitter.
-    settings : sequence of str
-        `POLICY.KNOB=VALUE`; several values make variants of the policy.
-    keep_parquet : bool, default True
-        Whether to write the tables that are derived from the records.
-    is_kept : bool, default True
-        Whether the run folders outlive their runs; otherwise only what is computed
-        from them is wanted.
-    baseline : str, optional
-        The policy that all others are compared with; default: the first.
-    command_line : str, default ""
-        What the user has typed, as a shell takes it; empty: no command was.
-    """
-
-    workloads: Sequence[str | Workload]
-    policies: Sequence[str]
-    out: Path
+    workloads: Sequence[str | Workload]  #: Names or paths; or what is made already, such as a recorded run.
+    policies: Sequence[str]  #: Names or paths.
+    out: Path  #: Where the run folders go.
+    #: `machine`, `execution`: The options of all runs.
     machine: Machine = field(default_factory=Machine)
     execution: Execution = field(default_factory=Execution)
-    n_seeds: int = 1
-    first_seed: int = 1
-    settings: Sequence[str] = ()
-    keep_parquet: bool = True
+    n_seeds: int = 1  #: How many seeds.
+    first_seed: int = 1  #: The first of them; seed 0 means no jitter.
+    settings: Sequence[str] = ()  #: `POLICY.KNOB=VALUE`; several values make variants of the policy.
+    keep_parquet: bool = True  #: Whether to write the tables that are derived from the records.
+    #: Whether the run folders outlive their runs; otherwise only what is computed from them is wanted.
     is_kept: bool = True
-    baseline: str | None = None
-    command_line: str = ""
+    baseline: str | None = None  #: The policy that all others are compared with; default: the first.
+    command_line: str = ""  #: What the user has typed, as a shell takes it; empty: no command was.
 
     def problems(self) -> list[str]:
         """What is wrong with it, before names are looked up."""

@@ -60,96 +60,46 @@ _WORKERS_SECONDS = 60
 
 @dataclass(frozen=True)
 class Source:
-    """A policy as it travels.
+    """A policy as it travels."""
 
-    Attributes
-    ----------
-    root : str
-        The folder here, for messages.
-    main : str
-        The policy's file, relative to it.
-    files : dict of str to bytes
-        It and its own headers, by relative path; those of schedlab stay behind.
-    content_hash : str
-        Of all of them, schedlab's headers included.
-    values : dict of str to int
-        Every knob.
-    """
-
-    root: str
-    main: str
-    files: Mapping[str, bytes]
-    content_hash: str
-    values: Mapping[str, int]
+    root: str  #: The folder here, for messages.
+    main: str  #: The policy's file, relative to it.
+    files: Mapping[str, bytes]  #: It and its own headers, by relative path; those of schedlab stay behind.
+    content_hash: str  #: Of all of them, schedlab's headers included.
+    values: Mapping[str, int]  #: Every knob.
 
 
 @dataclass(frozen=True)
 class WorkItem:
-    """One run for a worker, whole: it can be pickled.
+    """One run for a worker, whole: it can be pickled."""
 
-    Attributes
-    ----------
-    version : str
-        Ours.
-    plan : Plan
-        What the run is a part of; its folder is ours.
-    case : Case
-        The run.
-    source : Source
-        Who decides.
-    wanted : tuple of str or None
-        Files of the run's folder that come back; None: all.
-    """
-
-    version: str
-    plan: Plan
-    case: Case
-    source: Source
-    wanted: tuple[str, ...] | None
+    version: str  #: Ours.
+    plan: Plan  #: What the run is a part of; its folder is ours.
+    case: Case  #: The run.
+    source: Source  #: Who decides.
+    wanted: tuple[str, ...] | None  #: Files of the run's folder that come back; None: all.
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a worker sends back.
+    """What a worker sends back."""
 
-    Attributes
-    ----------
-    run : dict
-        As for `run.json`; its folder is the worker's, and gone.
-    files : dict of str to bytes
-        Contents by name.
-    seconds : float
-        How long it took on the worker's wall clock.
-    """
-
-    run: dict[str, Any]
-    files: dict[str, Any]
-    seconds: float
+    run: dict[str, Any]  #: As for `run.json`; its folder is the worker's, and gone.
+    files: dict[str, Any]  #: dict of str to bytes: contents by name.
+    seconds: float  #: How long it took on the worker's wall clock.
 
 
 @dataclass(frozen=True)
 class Sent:
-    """Runs under way.
+    """Runs under way."""
 
-    Attributes
-    ----------
-    context : RunContext
-        What they share.
-    cases : list of Case
-        All of them.
-    futures : list of Future
-        Of those that were sent; the others could not be.
-    done : queue.SimpleQueue
-        Gets (case, future or exception) when a run is done.
-    seconds : list of float
-        How long each answered run took.
-    """
-
-    context: RunContext
-    cases: list[Any]
+    context: RunContext  #: What they share.
+    cases: list[Any]  #: list of Case: all of them.
+    #: list of Future: of those that were sent; the others could not be.
     futures: list[Any] = field(default_factory=list)
+    #: Gets (case, future or exception) when a run is done.
     done: queue.SimpleQueue[Any] = field(default_factory=queue.SimpleQueue)
-    seconds: list[Any] = field(default_factory=list)
+    seconds: list[Any] = field(default_factory=list)  #: How long each answered run took.
 
 
 # ---- here -------------------------------------------------------------------

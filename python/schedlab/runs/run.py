@@ -60,24 +60,14 @@ __all__ = [
 
 @dataclass
 class RunSet:
-    """What came of a plan.
+    """What came of a plan."""
 
-    Attributes
-    ----------
-    runs : list of dict
-        One per run, in the order of the plan; as `--json` prints them.
-    comparisons : list of dict
-        Of each policy with the baseline; see `compare.compare_runs`.
-    out : pathlib.Path
-        Where the run folders are.
-    is_interrupted : bool
-        Whether Ctrl-C kept some runs from being done.
-    """
-
+    #: One per run, in the order of the plan; as `--json` prints them.
     runs: list[Any] = field(default_factory=list)
+    #: Of each policy with the baseline; see `compare.compare_runs`.
     comparisons: list[Any] = field(default_factory=list)
-    out: Path = Path()
-    is_interrupted: bool = False
+    out: Path = Path()  #: Where the run folders are.
+    is_interrupted: bool = False  #: Whether Ctrl-C kept some runs from being done.
 
     @property
     def is_good(self) -> bool:
@@ -95,18 +85,10 @@ class RunSet:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A plan that was found good, and all that its runs need.
+    """A plan that was found good, and all that its runs need."""
 
-    Attributes
-    ----------
-    context : RunContext
-        What all runs share.
-    cases : list of Case
-        The runs, in the order of the plan.
-    """
-
-    context: RunContext
-    cases: list[Any]
+    context: RunContext  #: What all runs share.
+    cases: list[Any]  #: list of Case: the runs, in the order of the plan.
 
     def for_seed(self, seed: int, out: Path) -> Prepared:
         """A plan of one seed for another seed, in another folder, which is made."""

@@ -38,24 +38,13 @@ _JOIN_SECONDS = 10
 
 @dataclass(frozen=True)
 class Finished:
-    """A run that is done.
+    """A run that is done."""
 
-    Attributes
-    ----------
-    key : object
-        What the caller knows it by.
-    run : dict
-        As `--json` lists it.
-    tasks : dict or None
-        Its task-level metrics, as `metrics.tables.task_columns` gives them; None: it is not good.
-    seconds : float
-        How long it took on the wall clock.
-    """
-
-    key: Any
-    run: dict[str, Any]
+    key: Any  #: What the caller knows it by.
+    run: dict[str, Any]  #: As `--json` lists it.
+    #: Its task-level metrics, as `metrics.tables.task_columns` gives them; None: it is not good.
     tasks: dict[str, Any] | None
-    seconds: float
+    seconds: float  #: How long it took on the wall clock.
 
 
 def do_runs(

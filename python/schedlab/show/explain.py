@@ -58,24 +58,13 @@ _CAUSE = {
 
 @dataclass(frozen=True)
 class Explanation:
-    """What a task did in one stretch, and why; `because` explains what it waited for.
+    """What a task did in one stretch, and why; `because` explains what it waited for."""
 
-    Attributes
-    ----------
-    stretch : Stretch
-        What is explained.
-    wait : Wait or None
-        Where it waited for a CPU: what its CPUs did.
-    waker : dict or None
-        Where another task ended a blocked stretch: how long that one ran, waited, was blocked.
-    because : Explanation or None
-        The next step: what kept that task.
-    """
-
-    stretch: Stretch
-    wait: Wait | None = None
+    stretch: Stretch  #: What is explained.
+    wait: Wait | None = None  #: Where it waited for a CPU: what its CPUs did.
+    #: Where another task ended a blocked stretch: how long that one ran, waited, was blocked.
     waker: dict[str, int] | None = None
-    because: Explanation | None = field(default=None)
+    because: Explanation | None = field(default=None)  #: The next step: what kept that task.
 
     def as_json(self) -> dict[str, Any]:
         """The same as JSON has it; `main_cause` and shares besides."""

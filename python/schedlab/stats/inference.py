@@ -45,99 +45,56 @@ class TooFewSamplesError(SchedlabError, ValueError):
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate with its confidence interval.
+    """An estimate with its confidence interval."""
 
-    Attributes
-    ----------
-    estimate : float
-        In the unit of the samples, or 1 for a ratio.
-    low, high : float
-        Ends of the interval, same unit; NaN where `method` is `"single"`.
-    n : int
-        Number of samples (pairs, for a paired interval).
-    confidence : float
-        Coverage that was asked for.
-    method : str
-        `"bca"`, `"student"` (2 to 5 or over 1,000), `"deterministic"` (all samples
-        are equal, so the width is 0) or `"single"` (one sample, no interval).
-    seed, n_resamples : int or None
-        Of the bootstrap; None where nothing random was done.
-    """
-
-    estimate: float
+    estimate: float  #: In the unit of the samples, or 1 for a ratio.
+    #: `low`, `high`: Ends of the interval, same unit; NaN where `method` is `"single"`.
     low: float
     high: float
-    n: int
-    confidence: float
+    n: int  #: Number of samples (pairs, for a paired interval).
+    confidence: float  #: Coverage that was asked for.
+    #: `"bca"`, `"student"` (2 to 5 or over 1,000), `"deterministic"` (all samples are equal, so the width is
+    #: 0) or `"single"` (one sample, no interval).
     method: str
+    #: `seed`, `n_resamples`: Of the bootstrap; None where nothing random was done.
     seed: int | None = None
     n_resamples: int | None = None
 
 
 @dataclass(frozen=True)
 class QuantileCI:
-    """A quantile over runs with its interval; see `quantile_ci`.
+    """A quantile over runs with its interval; see `quantile_ci`."""
 
-    Attributes
-    ----------
-    estimate_ns, low_ns, high_ns : int or float
-        Observed values, in nanoseconds.
-    n : int
-        Number of runs used.
-    confidence : float
-        Coverage that was asked for.
-    coverage : float
-        Coverage that the ranks give, at least `confidence`.
-    """
-
+    #: `estimate_ns`, `low_ns`, `high_ns`: Observed values, in nanoseconds.
     estimate_ns: float
     low_ns: float
     high_ns: float
-    n: int
-    confidence: float
-    coverage: float
+    n: int  #: Number of runs used.
+    confidence: float  #: Coverage that was asked for.
+    coverage: float  #: Coverage that the ranks give, at least `confidence`.
 
 
 @dataclass(frozen=True)
 class Paired:
-    """What the pairs of one metric say about two policies; see `compare_paired`.
+    """What the pairs of one metric say about two policies; see `compare_paired`."""
 
-    Attributes
-    ----------
-    n : int
-        Number of pairs.
-    mean_a, mean_b : float
-        Means of the two sides, in the unit of the metric.
-    difference : Interval
-        Of the mean of b - a, same unit.
-    ratio : Interval or None
-        Of mean_b / mean_a; None where the values do not allow one: negative
-        ones, or a mean of a so near 0 that resamples reach it.
-    p_value : float or None
-        Two-sided, for "the sides are exchangeable within each pair", not yet
-        adjusted for other comparisons. None: nothing to test, since there is
-        one pair, or the two sides are equal in every pair.
-    test : str
-        `"student"`, `"sign-flip"`, `"fisher"` or `"none"`.
-    vargha_delaney : float
-        Probability that a run of b has a larger value than one of a, plus half
-        that of a tie; 0.5 where neither is larger.
-    cliffs_delta : float
-        The same on a scale from -1 to 1.
-    standardised : float or None
-        Mean of the differences over their standard deviation (d_z); None where
-        that is 0.
-    """
-
-    n: int
+    n: int  #: Number of pairs.
+    #: `mean_a`, `mean_b`: Means of the two sides, in the unit of the metric.
     mean_a: float
     mean_b: float
-    difference: Interval
+    difference: Interval  #: Of the mean of b - a, same unit.
+    #: Of mean_b / mean_a; None where the values do not allow one: negative ones, or a mean of a so near 0
+    #: that resamples reach it.
     ratio: Interval | None
+    #: Two-sided, for "the sides are exchangeable within each pair", not yet adjusted for other comparisons.
+    #: None: nothing to test, since there is one pair, or the two sides are equal in every pair.
     p_value: float | None
-    test: str
+    test: str  #: `"student"`, `"sign-flip"`, `"fisher"` or `"none"`.
+    #: Probability that a run of b has a larger value than one of a, plus half that of a tie; 0.5 where
+    #: neither is larger.
     vargha_delaney: float
-    cliffs_delta: float
+    cliffs_delta: float  #: The same on a scale from -1 to 1.
+    #: Mean of the differences over their standard deviation (d_z); None where that is 0.
     standardised: float | None
 
 

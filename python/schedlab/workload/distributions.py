@@ -39,23 +39,12 @@ _CALL = re.compile(r"\s*([A-Za-z_]\w*)\s*\((.*)\)\s*", re.DOTALL)
 
 @dataclass(frozen=True)
 class Distribution:
-    """Something to draw whole numbers from.
+    """Something to draw whole numbers from."""
 
-    Attributes
-    ----------
-    kind : str
-        A key of `PARAMETERS`.
-    values : tuple of int
-        Parameters in ns, bytes or counts; the elements of a `choice`.
-    shape : fractions.Fraction
-        Sigma of `lognormal`, alpha of `pareto`; 0 for the others.
-    low, high : int
-        Bounds, both included; what falls outside is drawn again.
-    """
-
-    kind: str
-    values: tuple[int, ...]
-    shape: Fraction = Fraction(0)
+    kind: str  #: A key of `PARAMETERS`.
+    values: tuple[int, ...]  #: Parameters in ns, bytes or counts; the elements of a `choice`.
+    shape: Fraction = Fraction(0)  #: Sigma of `lognormal`, alpha of `pareto`; 0 for the others.
+    #: `low`, `high`: Bounds, both included; what falls outside is drawn again.
     low: int = 0
     high: int = TIME_MAX_NS
 

@@ -21,31 +21,16 @@ from .spec import read_workload
 
 @dataclass(frozen=True)
 class WorkloadInfo:
-    """What a list of workloads shows.
+    """What a list of workloads shows."""
 
-    Attributes
-    ----------
-    name : str
-        What `load_workload` accepts, such as ``"report-1/switch"``.
-    path : pathlib.Path
-        The file.
-    title, question : str
-        One line each.
-    cpus : int
-        CPUs it is meant for.
-    n_tasks : int
-        Task instances with default params.
-    params : dict of str to str
-        Default value as text, by name.
-    """
-
-    name: str
-    path: Path
+    name: str  #: What `load_workload` accepts, such as ``"report-1/switch"``.
+    path: Path  #: The file.
+    #: `title`, `question`: One line each.
     title: str
     question: str
-    cpus: int
-    n_tasks: int
-    params: Mapping[str, str]
+    cpus: int  #: CPUs it is meant for.
+    n_tasks: int  #: Task instances with default params.
+    params: Mapping[str, str]  #: Default value as text, by name.
 
 
 def workloads_folder() -> Path:

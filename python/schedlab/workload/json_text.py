@@ -38,22 +38,11 @@ _WORDS = {"true": True, "false": False, "null": None}
 
 @dataclass(frozen=True)
 class Node:
-    """A value and where it stands.
+    """A value and where it stands."""
 
-    Attributes
-    ----------
-    value : object
-        `Pairs` for an object, list of Node for an array, else str, int, float,
-        bool or None.
-    line : int
-        Line of its first character, from 1.
-    is_absent : bool
-        A key stood there without a value; `value` is None.
-    """
-
-    value: Any
-    line: int
-    is_absent: bool = False
+    value: Any  #: `Pairs` for an object, list of Node for an array, else str, int, float, bool or None.
+    line: int  #: Line of its first character, from 1.
+    is_absent: bool = False  #: A key stood there without a value; `value` is None.
 
     @property
     def kind(self) -> str:

@@ -24,219 +24,107 @@ OBJECT_KINDS = ("lock", "pipe", "barrier", "condition")
 
 @dataclass(frozen=True)
 class Arrival:
-    """When the instances of a task class arrive.
+    """When the instances of a task class arrive."""
 
-    Attributes
-    ----------
-    times_ns : tuple of int
-        One time for all instances, or one per instance; empty for the others.
-    spread : Distribution or None
-        Each instance draws its own time, in ns.
-    gap : Distribution or None
-        Time from one instance to the next, in ns; the first arrives one gap
-        after `start_ns`.
-    start_ns : int
-        Used with `gap`.
-    is_spawned : bool
-        Started by a phase of another task.
-    """
-
-    times_ns: tuple[int, ...] = ()
-    spread: Distribution | None = None
+    times_ns: tuple[int, ...] = ()  #: One time for all instances, or one per instance; empty for the others.
+    spread: Distribution | None = None  #: Each instance draws its own time, in ns.
+    #: Time from one instance to the next, in ns; the first arrives one gap after `start_ns`.
     gap: Distribution | None = None
-    start_ns: int = 0
-    is_spawned: bool = False
+    start_ns: int = 0  #: Used with `gap`.
+    is_spawned: bool = False  #: Started by a phase of another task.
 
 
 @dataclass
 class Task:
-    """One `[[task]]`: a class of tasks that do the same.
+    """One `[[task]]`: a class of tasks that do the same."""
 
-    Attributes
-    ----------
-    name : str
-        Its name; also what tells its draws from those of other classes.
-    class_idx : int
-        Position in the file, from 0.
-    count : int
-        Instances in the whole workload.
-    arrival : Arrival
-        When they arrive.
-    attributes : dict of str to tuple of int
-        Values by attribute; instance i has element ``i % len``.
-    is_burst_from_run : bool
-        The burst hint of each instance is the length of its first `run`.
-    affinity : tuple of int
-        CPUs it may use; empty means all.
-    phases : tuple of Phase
-        What each instance does.
-    parent : str
-        The class that spawns it, or empty.
-    group : str
-        The `[[group]]` that it is in, or empty.
-    at : tuple
-        Path in the file.
-    """
-
-    name: str
-    class_idx: int
-    count: int
-    arrival: Arrival
-    attributes: dict[str, tuple[int, ...]]
-    is_burst_from_run: bool
-    affinity: tuple[int, ...]
-    phases: tuple[Phase, ...]
-    parent: str = ""
-    group: str = ""
-    at: Place = ()
+    name: str  #: Its name; also what tells its draws from those of other classes.
+    class_idx: int  #: Position in the file, from 0.
+    count: int  #: Instances in the whole workload.
+    arrival: Arrival  #: When they arrive.
+    attributes: dict[str, tuple[int, ...]]  #: Values by attribute; instance i has element ``i % len``.
+    is_burst_from_run: bool  #: The burst hint of each instance is the length of its first `run`.
+    affinity: tuple[int, ...]  #: CPUs it may use; empty means all.
+    phases: tuple[Phase, ...]  #: What each instance does.
+    parent: str = ""  #: The class that spawns it, or empty.
+    group: str = ""  #: The `[[group]]` that it is in, or empty.
+    at: Place = ()  #: Path in the file.
 
 
 @dataclass(frozen=True)
 class Group:
-    """A `[[group]]`: a cgroup.
+    """A `[[group]]`: a cgroup."""
 
-    Attributes
-    ----------
-    name : str
-        Unique among groups.
-    parent : str
-        The group that it is in, which comes before it; empty: the root.
-    weight : int
-        1 to 10,000.
-    period_us, quota_us : int
-        CPU time that its tasks may have in each period; `NO_QUOTA`: as they like.
-    """
-
-    name: str
-    parent: str
-    weight: int
+    name: str  #: Unique among groups.
+    parent: str  #: The group that it is in, which comes before it; empty: the root.
+    weight: int  #: 1 to 10,000.
+    #: `period_us`, `quota_us`: CPU time that its tasks may have in each period; `NO_QUOTA`: as they like.
     period_us: int
     quota_us: int
 
 
 @dataclass
 class SyncObject:
-    """A `[[lock]]`, `[[pipe]]`, `[[barrier]]` or `[[condition]]`.
+    """A `[[lock]]`, `[[pipe]]`, `[[barrier]]` or `[[condition]]`."""
 
-    Attributes
-    ----------
-    kind : str
-        One of `OBJECT_KINDS`.
-    name : str
-        Its name, unique among all objects.
-    param : int
-        Capacity of a pipe in bytes; parties of a barrier, 0 until checks.py has
-        counted who uses it; 0 for a lock or a condition.
-    at : tuple
-        Path in the file.
-    """
-
-    kind: str
-    name: str
+    kind: str  #: One of `OBJECT_KINDS`.
+    name: str  #: Its name, unique among all objects.
+    #: Capacity of a pipe in bytes; parties of a barrier, 0 until checks.py has counted who uses it; 0 for a
+    #: lock or a condition.
     param: int
-    at: Place = ()
+    at: Place = ()  #: Path in the file.
 
 
 @dataclass(frozen=True)
 class Expected:
-    """A schedule worked out by hand, for tests and for students.
+    """A schedule worked out by hand, for tests and for students."""
 
-    Attributes
-    ----------
-    policy : str
-        Name of the policy it holds for.
-    settings : dict of str to int
-        Knobs of the policy, in base units.
-    finish_ns : dict of str to int
-        When each task class (of one instance) ends, on one CPU, seed 0 and
-        without costs.
-    """
-
-    policy: str
-    settings: Mapping[str, int]
+    policy: str  #: Name of the policy it holds for.
+    settings: Mapping[str, int]  #: Knobs of the policy, in base units.
+    #: When each task class (of one instance) ends, on one CPU, seed 0 and without costs.
     finish_ns: Mapping[str, int]
 
 
 @dataclass(frozen=True)
 class Converted:
-    """A workload as a file of another format.
+    """A workload as a file of another format."""
 
-    Attributes
-    ----------
-    text : str
-        Contents of the file.
-    notes : tuple of str
-        What it does not say, or says less exactly, for people.
-    """
-
-    text: str
-    notes: tuple[str, ...] = ()
+    text: str  #: Contents of the file.
+    notes: tuple[str, ...] = ()  #: What it does not say, or says less exactly, for people.
 
 
 @dataclass(frozen=True)
 class Workload:
-    """A whole workload, checked.
+    """A whole workload, checked."""
 
-    Attributes
-    ----------
-    name : str
-        Name of its file below `workloads/`, without ``.toml``; of the params
-        that differ from their default, those are appended: ``poisson:rho=0.9``.
-    title, question, description : str
-        One line for a table; what it answers; the rest.
-    path : pathlib.Path or None
-        The file.
-    tick_ns : int
-        Length of a tick it was written for, in ns.
-    jitter_ns : int
-        Start times are moved by less than this, in ns; 0 for seed 0.
-    horizon_ns : int
-        The run ends here, in ns; 0: when all tasks have ended.
-    cpus : int
-        CPUs it is meant for.
-    cpus_min : int
-        A run on fewer is refused; 0: any.
-    costs : mapping of str to int
-        What a machine in virtual time charges unless it is told, as of the recorded one; names of `model.COSTS`.
-    params : dict of str to Param
-        As declared and as set.
-    tasks : tuple of Task
-        In the order of the file.
-    objects : tuple of SyncObject
-        Locks, then pipes, barriers, conditions.
-    groups : tuple of Group
-        Cgroups, a parent before its children.
-    expected : tuple of Expected
-        Known schedules.
-    program : bytes
-        What it is compiled to, where that is known beforehand, as of a recorded
-        run; empty: what its tasks say.
-    are_roots_woken : bool
-        Whether tasks that none spawns were there before, asleep, as in a recording
-        of Linux: in the simulator their arrival is a wake-up.
-    vary_share : float
-        Of a `program`: by how much of itself each burst and sleep may vary with
-        seeds above 1, 0 to below 1.
-    """
-
+    #: Name of its file below `workloads/`, without ``.toml``; of the params that differ from their default,
+    #: those are appended: ``poisson:rho=0.9``.
     name: str
+    #: `title`, `question`, `description`: One line for a table; what it answers; the rest.
     title: str = ""
     question: str = ""
     description: str = ""
-    path: Path | None = None
-    tick_ns: int = 10_000_000
-    jitter_ns: int = 10_000_000
-    horizon_ns: int = 0
-    cpus: int = 1
-    cpus_min: int = 0
+    path: Path | None = None  #: The file.
+    tick_ns: int = 10_000_000  #: Length of a tick it was written for, in ns.
+    jitter_ns: int = 10_000_000  #: Start times are moved by less than this, in ns; 0 for seed 0.
+    horizon_ns: int = 0  #: The run ends here, in ns; 0: when all tasks have ended.
+    cpus: int = 1  #: CPUs it is meant for.
+    cpus_min: int = 0  #: A run on fewer is refused; 0: any.
+    #: What a machine in virtual time charges unless it is told, as of the recorded one; names of
+    #: `model.COSTS`.
     costs: Mapping[str, int] = field(default_factory=dict)
-    params: Mapping[str, Param] = field(default_factory=dict)
-    tasks: tuple[Task, ...] = ()
-    objects: tuple[SyncObject, ...] = ()
-    groups: tuple[Group, ...] = ()
-    expected: tuple[Expected, ...] = ()
+    params: Mapping[str, Param] = field(default_factory=dict)  #: As declared and as set.
+    tasks: tuple[Task, ...] = ()  #: In the order of the file.
+    objects: tuple[SyncObject, ...] = ()  #: Locks, then pipes, barriers, conditions.
+    groups: tuple[Group, ...] = ()  #: Cgroups, a parent before its children.
+    expected: tuple[Expected, ...] = ()  #: Known schedules.
+    #: What it is compiled to, where that is known beforehand, as of a recorded run; empty: what its tasks
+    #: say.
     program: bytes = b""
+    #: Whether tasks that none spawns were there before, asleep, as in a recording of Linux: in the simulator
+    #: their arrival is a wake-up.
     are_roots_woken: bool = False
+    #: Of a `program`: by how much of itself each burst and sleep may vary with seeds above 1, 0 to below 1.
     vary_share: float = 0.0
 
     @property

@@ -36,32 +36,15 @@ class Param:
 
     The name of a workload shows `text`, so it must not depend on how the user
     wrote the value: "20ms" and "0.02s" are the same parameter.
-
-    Attributes
-    ----------
-    name : str
-        Its name in `[params]`.
-    default : str
-        The default as text.
-    value : Quantity or str
-        What is used: a number with a dimension, or one of `choices`.
-    choices : tuple of str
-        The words allowed; empty for a number.
-    about : str
-        One line for people.
-    is_default : bool
-        Whether the value is that of the default.
-    scales : bool
-        Whether it says how much work there is, so that `--scale` applies to it.
     """
 
-    name: str
-    default: str
-    value: Quantity | str
-    choices: tuple[str, ...] = ()
-    about: str = ""
-    is_default: bool = True
-    scales: bool = False
+    name: str  #: Its name in `[params]`.
+    default: str  #: The default as text.
+    value: Quantity | str  #: What is used: a number with a dimension, or one of `choices`.
+    choices: tuple[str, ...] = ()  #: The words allowed; empty for a number.
+    about: str = ""  #: One line for people.
+    is_default: bool = True  #: Whether the value is that of the default.
+    scales: bool = False  #: Whether it says how much work there is, so that `--scale` applies to it.
 
     def scaled(self, factor: float) -> str:
         """Write the value for so much of the work."""

@@ -43,47 +43,23 @@ ATTRIBUTES: dict[str, tuple[int, int, int, str]] = {
 
 @dataclass(frozen=True)
 class Phase:
-    """One step of a task.
+    """One step of a task."""
 
-    Attributes
-    ----------
-    verb : str
-        A key of `VERBS`.
-    number : str
-        Where it stands, for messages: ``"3"``, or ``"3.2"`` inside a loop.
-    at : tuple
-        Path in the file.
-    amount : Distribution or None
-        ns for run, sleep, period, timer; units for work; bytes for read, write, send
-        and recv; children for wait (0: all); the value for set.
-    name : str
-        Lock, pipe, barrier, condition, timer, kernel, child task or attribute.
-    lock : str
-        Lock that an await lets go of; empty for none.
-    option : bool
-        signal: wake all who wait; timer: keep to the rhythm when it is late.
-    chunk_bytes : int
-        Bytes per call of read and write.
-    is_sync, is_direct : bool
-        Options of read and write.
-    rounds : int
-        Of a loop; 0 means for ever.
-    body : tuple of Phase
-        Of a loop.
-    """
-
-    verb: str
-    number: str
-    at: Place
+    verb: str  #: A key of `VERBS`.
+    number: str  #: Where it stands, for messages: ``"3"``, or ``"3.2"`` inside a loop.
+    at: Place  #: Path in the file.
+    #: ns for run, sleep, period, timer; units for work; bytes for read, write, send and recv; children for
+    #: wait (0: all); the value for set.
     amount: Distribution | None = None
-    name: str = ""
-    lock: str = ""
-    option: bool = False
-    chunk_bytes: int = 0
+    name: str = ""  #: Lock, pipe, barrier, condition, timer, kernel, child task or attribute.
+    lock: str = ""  #: Lock that an await lets go of; empty for none.
+    option: bool = False  #: signal: wake all who wait; timer: keep to the rhythm when it is late.
+    chunk_bytes: int = 0  #: Bytes per call of read and write.
+    #: `is_sync`, `is_direct`: Options of read and write.
     is_sync: bool = False
     is_direct: bool = False
-    rounds: int = 0
-    body: tuple[Phase, ...] = ()
+    rounds: int = 0  #: Of a loop; 0 means for ever.
+    body: tuple[Phase, ...] = ()  #: Of a loop.
 
 
 def walk(phases: tuple[Phase, ...], times: int | None = 1) -> Iterator[tuple[Phase, int | None]]:

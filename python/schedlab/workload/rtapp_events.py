@@ -89,42 +89,21 @@ class Lined(dict[str, Any]):
 
 @dataclass
 class Context:
-    """What is known of the whole file while its tasks are read.
+    """What is known of the whole file while its tasks are read."""
 
-    Attributes
-    ----------
-    source : RtappSource
-        Mistakes and notes go there.
-    default_policy : str
-        Of tasks that state none.
-    duration : str
-        When the run ends, as a time; empty: when all tasks have ended.
-    buffer_bytes : int
-        The most that one call of `iorun` writes.
-    cpus_max : int
-        Highest CPU that a task names.
-    task_names : list of str
-        Keys of `tasks`.
-    params : dict
-        `[params]` that the conversion needs.
-    objects : dict of str to list of Lined
-        Locks, barriers and conditions, made at first use.
-    forks : dict of str to set of str
-        Who forks each task.
-    """
-
-    source: RtappSource
-    default_policy: str = "SCHED_OTHER"
-    duration: str = ""
-    buffer_bytes: int = 4 * 1024 * 1024
-    cpus_max: int = 0
-    task_names: list[str] = field(default_factory=list)
-    params: dict[str, dict[str, Any]] = field(default_factory=dict)
+    source: RtappSource  #: Mistakes and notes go there.
+    default_policy: str = "SCHED_OTHER"  #: Of tasks that state none.
+    duration: str = ""  #: When the run ends, as a time; empty: when all tasks have ended.
+    buffer_bytes: int = 4 * 1024 * 1024  #: The most that one call of `iorun` writes.
+    cpus_max: int = 0  #: Highest CPU that a task names.
+    task_names: list[str] = field(default_factory=list)  #: Keys of `tasks`.
+    params: dict[str, dict[str, Any]] = field(default_factory=dict)  #: `[params]` that the conversion needs.
+    #: Locks, barriers and conditions, made at first use.
     objects: dict[str, list[Lined]] = field(
         default_factory=lambda: {"lock": [], "barrier": [], "condition": []}
     )
     known: dict[tuple[str, str], Lined] = field(default_factory=dict)
-    forks: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
+    forks: dict[str, list[tuple[str, int]]] = field(default_factory=dict)  #: Who forks each task.
     timers: dict[str, dict[str, int]] = field(default_factory=dict)
     realtime: set[str] = field(default_factory=set)
 
