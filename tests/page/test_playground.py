@@ -16,10 +16,12 @@ from schedlab.cli.playground import folder_server
 from schedlab.errors import UsageError
 from schedlab.metrics.dictionary import HEADLINES
 from schedlab.metrics.timeline import Timeline
+from schedlab.program.compiler import compile_workload
 from schedlab.records.file import read_records
 from schedlab.report.over_time import slices_of
 from schedlab.report.playground import write_playground
 from schedlab.runs.run import make_plan, run_plan
+from schedlab.workload.find import load_workload
 
 WORKLOADS = ("mixed", "classics/messages", "report-3/shares", "report-5/tickets", "textbook/srtf")
 POLICIES = ("rr", "mlfq", "cfs", "lottery", "fifo")
@@ -162,6 +164,45 @@ def test_the_address_is_the_whole_state(visit):
     # What an address cannot say is left out, and no error.
     bad = visit("workload=nosuch&cpus=-3&seed=9&a=nosuch&a.x=1&b.slice_ns=junk")
     assert bad.evaluate("location.hash") == "#workload=mixed&cpus=1&seed=1&a=rr&b=mlfq"
+
+
+def test_a_workload_of_ones_own_is_the_toml_that_it_shows(visit, simulator, tmp_path):
+    page = visit("workload=mixed&seed=2&a=rr&b=mlfq")
+    page.locator("select[name='workload']").select_option("own")
+
+    def fill(label, text):
+        page.get_by_label(label, exact=True).fill(text)
+        page.get_by_label(label, exact=True).press("Tab")
+
+    page.get_by_role("button", name="Add tasks").click()
+    for label, text in (
+        ("tasks, row 3", "late"), ("arrive at, row 3", "33ms"), ("compute, row 3", "7.5ms"), ("weight, row 3", "300"),
+        ("so often, row 3", "4"), ("how many, row 1", "3"), ("so often, row 1", "2"), ("then sleep, row 2", "20ms"), ("tick", "1ms"),
+    ):  # fmt: skip
+        fill(label, text)
+    for label, wrong in (("how many, row 1", "0"), ("compute, row 3", "soon"), ("tasks, row 3", "hog")):
+        fill(label, wrong)
+        assert page.get_by_label(label, exact=True).get_attribute("aria-invalid") == "true"
+    page.evaluate("schedlab.playground.settled")
+    page.get_by_text("As TOML").click()
+    (tmp_path / "own.toml").write_text(page.locator("#own pre").inner_text())
+    workload = load_workload(tmp_path / "own.toml")
+    assert [(task.name, task.count) for task in workload.tasks] == [("hog", 3), ("editor", 1), ("late", 2)]
+    program = bytes(page.evaluate("[...schedlab.playground.own.program(2)]"))
+    assert program == compile_workload(workload, seed=2).data
+    command = page.locator("#commands dd code").nth(1).inner_text()
+    assert command.startswith("schedlab run ./own.toml -p mlfq")
+    plan = make_plan([str(tmp_path / "own.toml")], ["rr", "mlfq"], tmp_path / "out", n_seeds=1, first_seed=2)
+    hashes = [run["record_hash"] for run in run_plan(plan).runs]
+    assert [found["hash"] for found in page.evaluate(RESULTS)] == hashes
+    with page.expect_download() as download:
+        page.get_by_text("download own.toml").first.click()
+    assert download.value.path().read_text() == (tmp_path / "own.toml").read_text()
+    # The address has it, and what is none of a form's is left out.
+    again = visit(page.evaluate("location.hash.slice(1)"))
+    assert [found["hash"] for found in again.evaluate(RESULTS)] == hashes
+    bad = visit("workload=own&own={%22tick%22:-1,%22tasks%22:[[%22%3Cb%3E%22,1,0,1,0,1,100]]}&a=rr&b=")
+    assert bad.evaluate("schedlab.playground.own.classes.map(([name]) => name)") == ["hog", "editor"]
 
 
 def test_a_run_can_be_stopped_and_the_next_one_is_whole(visit):

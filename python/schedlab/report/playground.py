@@ -5,7 +5,8 @@
 
 A program is what its workload is for one seed, so those of some seeds are compiled here: to
 do it in the browser would be a second compiler of workloads, with a second generator of
-random numbers, for a page that has to give the same record hash.
+random numbers, for a page that has to give the same record hash. A workload of the reader's own
+has nothing random, and is compiled there (page/workload.js).
 
 Must stay true: a run of the page has the record hash of the command that it shows.
 Read next: page/playground.js; page/simulate.js, which runs the modules.
@@ -32,17 +33,20 @@ from ..paths import include_folder, resource_root
 from ..policy.build import build_policy
 from ..policy.find import load_policy
 from ..policy.wasm_build import LINK_FLAGS, POLICY_FLAGS, SUPPORT, SUPPORT_FLAGS, simulator_module
+from ..program import layout
 from ..program.compiler import compile_workload
 from ..runs.case import make_folder, work_options, write_text
 from ..stats.sentences import is_share, label
 from ..stats.warnings import SURVIVAL, SurvivorsWarning
 from ..workload.find import load_workload
 from ..workload.model import Workload
+from ..workload.phases import ATTRIBUTES
+from ..workload.spec import parse_workload
 from .over_time import Slices, pack_slices
 
 PAGE = "index.html"
 SEEDS = 5
-SCRIPTS = ("numbers.js", "slices.js", "gantt.js", "viewer.js", "editor.js", "playground.js")
+SCRIPTS = ("numbers.js", "slices.js", "gantt.js", "viewer.js", "editor.js", "workload.js", "playground.js")
 STYLES = ("report.css", "playground.css")
 COMPILER = ("numbers.js", "compile.js")
 WORKER = ("numbers.js", "measure.js", "simulate.js")
@@ -51,6 +55,7 @@ PART_BYTES = 3 << 20
 #: Compared at first.
 POLICIES_SHOWN = ("rr", "mlfq")
 _ERRORS = 134
+_PLAIN = '[workload]\ntitle = "x"\nquestion = "x"\n[[task]]\nname = "x"\nphases = [{run = "1ms"}]\n'
 
 
 @dataclass(frozen=True)
@@ -104,6 +109,7 @@ def write_playground(
         "survival": [[count, words] for count, words, _ in SURVIVAL],
         "survival_hint": SurvivorsWarning.hint,
         "errors": {n: os.strerror(n) for n in range(1, _ERRORS)},
+        "own": _own(),
         "shown": [name for name in POLICIES_SHOWN if name in policies],
     }  # fmt: skip
     make_folder(out)
@@ -147,6 +153,27 @@ def _add_workload(archive: _Archive, name: str, n_seeds: int) -> dict[str, Any]:
         "name": workload.name, "given": shlex.quote(name), "title": workload.title, "question": workload.question, "tasks": workload.n_tasks,
         "cpus": max(workload.cpus, workload.cpus_min, 1), "cpus_min": max(workload.cpus_min, 1),
         "tick_ns": workload.tick_ns, "options": _options(workload),
+    }  # fmt: skip
+
+
+def _own() -> dict[str, Any]:
+    """What a workload of the reader's own is made with: tables of a program, and the options of one without params."""
+    plain = parse_workload(_PLAIN, name="own")
+    tables = {"header": layout.HEADER_DTYPE, "task": layout.TASK_DTYPE, "op": layout.OP_DTYPE}
+    shown = {
+        name: {
+            "bytes": table.itemsize,
+            "fields": [
+                [field, offset, kind.itemsize]
+                for field, (kind, offset, *_) in (table.fields or {}).items()
+                if field != "magic"
+            ],
+        }
+        for name, table in tables.items()
+    }
+    return {
+        "options": _options(plain), "layout": shown, "magic": list(layout.MAGIC), "none": layout.NONE,
+        "weight_given": 1 << ATTRIBUTES["weight"][0],
     }  # fmt: skip
 
 

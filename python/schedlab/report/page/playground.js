@@ -26,6 +26,11 @@ async function fileOf(name) {
   return (await archive).subarray(at, at + bytes);
 }
 
+async function programOf(key) {
+  const [program, tasks] = await Promise.all([fileOf(`program/${key}`), fileOf(`tasks/${key}`)]);
+  return { program, tasks: JSON.parse(new TextDecoder().decode(tasks)) };
+}
+
 function moduleOf(name) {
   if (!modules.has(name)) modules.set(name, fileOf(name).then((bytes) => WebAssembly.compile(bytes)));
   return modules.get(name);
@@ -188,12 +193,12 @@ class Side {
     }
     const job = this.job = choice;
     if (!this.policy) return this.finish(job, null);
-    const { workload, seed } = choice, key = `${workload.name}/${seed}`;
+    const { workload, seed } = choice;
     try {
-      const [simulator, policy, program, tasks] = await Promise.all([moduleOf("simulator"), this.module(job),
-        fileOf(`program/${key}`), fileOf(`tasks/${key}`)]);
+      const [simulator, policy, { program, tasks }] = await Promise.all([moduleOf("simulator"), this.module(job),
+        choice.own ?? programOf(`${workload.name}/${seed}`)]);
       if (this.job !== job) return;
-      job.tasks = JSON.parse(new TextDecoder().decode(tasks));
+      job.tasks = tasks;
       this.worker ??= this.newWorker();
       this.worker.postMessage({ simulator, policy: policy.module, sizes: policy.sizes, program, tasks: job.tasks, seed, cpus: choice.cpus,
         tick_ns: workload.tick_ns, options: workload.options, knobs: job.knobs, errors: about.errors,
@@ -253,7 +258,9 @@ class Playground {
   constructor(viewer) {
     this.viewer = viewer;
     this.form = document.getElementById("setup").elements;
-    this.form.workload.append(...about.workloads.map((each) => new Option(each.name)));
+    this.own = new OwnWorkload(this);
+    this.workloads = [...about.workloads, this.own];
+    this.form.workload.append(...this.workloads.map((each) => new Option(each.name)));
     this.form.seed.append(...about.seeds.map((seed) => new Option(seed)));
     this.compiler = new Compiler(this);
     this.editor = new Editor(this);
@@ -272,7 +279,7 @@ class Playground {
   }
 
   get workload() {
-    return byName(about.workloads, this.form.workload.value);
+    return byName(this.workloads, this.form.workload.value);
   }
 
   async begin() {
@@ -288,7 +295,8 @@ class Playground {
   async read() {
     const given = new URLSearchParams(location.hash.slice(1));
     const known = (list, name) => (byName(list, name) ? name : null);
-    this.form.workload.value = known(about.workloads, given.get("workload")) ??
+    this.own.set(given.get(OWN));
+    this.form.workload.value = known(this.workloads, given.get("workload")) ??
       known(about.workloads, "mixed") ?? about.workloads[0].name;
     this.form.cpus.value = given.get("cpus") ?? this.workload.cpus;
     this.form.seed.value = about.seeds.includes(Number(given.get("seed"))) ? given.get("seed") : about.seeds[0];
@@ -308,6 +316,7 @@ class Playground {
 
   async write() {
     const words = new URLSearchParams({ workload: this.workload.name, cpus: this.cpus, seed: this.form.seed.value });
+    if (this.workload === this.own) words.set(OWN, this.own.address);
     for (const side of this.sides) {
       words.set(side.key, side.policy);
       for (const [knob, value] of Object.entries(side.knobs)) words.set(`${side.key}.${knob}`, value);
@@ -326,6 +335,7 @@ class Playground {
 
   changed() {
     this.form.cpus.value = this.cpus;
+    this.own.element.hidden = this.workload !== this.own;
     document.getElementById("question").textContent = `${this.workload.title}. ${this.workload.question}`;
     this.write();
     this.run();
@@ -336,8 +346,11 @@ class Playground {
     this.settled = new Promise((resolve) => { this.settle = resolve; });
     document.getElementById("stop").disabled = false;
     this.say("Running.");
+    const seed = Number(this.form.seed.value), { own } = this;
+    const made = this.workload === own ? { program: own.program(seed), tasks: own.tasks, toml: own.toml } : null;
+    const { name, given, tick_ns, options } = this.workload;
     for (const side of this.sides) {
-      const choice = { workload: this.workload, cpus: this.cpus, seed: Number(this.form.seed.value),
+      const choice = { workload: { name, given, tick_ns, options }, own: made, cpus: this.cpus, seed,
         policy: side.policy, source: side.source, knobs: { ...side.knobs } };
       const last = side.result?.job, isSame = last && JSON.stringify(sameOf(last)) === JSON.stringify(sameOf(choice));
       if (isSame && !side.job) side.finish(side.job = last, side.result);
@@ -439,7 +452,8 @@ class Playground {
       hash.textContent = `record hash ${digest}`;
       const text = document.createElement("dd");
       const source = isOwn ? new TextEncoder().encode(job.source) : await fileOf(`source/${job.policy}`);
-      const toml = about.files[`toml/${job.workload.name}`] ? await fileOf(`toml/${job.workload.name}`) : null;
+      const isFile = about.files[`toml/${job.workload.name}`];
+      const toml = job.own?.toml ?? (isFile ? await fileOf(`toml/${job.workload.name}`) : null);
       const links = [download(`${job.policy}.bpf.c`, source), ...(toml ? [download(tomlName(job), toml)] : [])];
       text.append(code, document.createElement("br"), hash, document.createElement("br"), ...links);
       return [cell("dt", nameOf(result)), text];
@@ -462,7 +476,7 @@ function download(name, bytes) {
 }
 
 function sameOf(job) {
-  return [job.source, job.workload.name, job.cpus, job.seed, job.policy, job.knobs];
+  return [job.source, job.workload.name, job.own?.toml, job.cpus, job.seed, job.policy, job.knobs];
 }
 
 function nameOf(result) {
