@@ -205,6 +205,27 @@ def test_a_workload_of_ones_own_is_the_toml_that_it_shows(visit, simulator, tmp_
     assert bad.evaluate("schedlab.playground.own.classes.map(([name]) => name)") == ["hog", "editor"]
 
 
+def test_a_trace_for_perfetto_has_each_slice(visit, tmp_path):
+    page = visit("workload=classics/messages&cpus=3&seed=2&a=cfs&b=")
+    with page.expect_download() as download:
+        page.get_by_text("download cfs-trace.json").click()
+    events = json.loads(download.value.path().read_text())["traceEvents"]
+    names = {(e["pid"], e.get("tid")): e["args"]["name"] for e in events if e["name"].endswith("_name")}
+    assert names[1, None] == "CPUs" and names[1, 2] == "CPU 2"
+    (found,) = page.evaluate(RESULTS)
+    ran = {}
+    for event in events:
+        if event["ph"] == "X" and (event["pid"] == 1 or event["name"] == "ran"):
+            ran[event["pid"]] = ran.get(event["pid"], 0) + event["dur"]
+            assert (event["pid"], event["tid"]) in names
+    run = page.evaluate(
+        "Array.from(schedlab.playground.sides[0].result.slices.state).filter(s => s === 0).length"
+    )
+    assert run == sum(event["ph"] == "X" and event["pid"] == 1 for event in events)
+    assert ran[1] == pytest.approx(ran[2]) and ran[1] > 0
+    assert found["metrics"]["tasks"] == sum(pid == 2 and tid is not None for pid, tid in names)
+
+
 def test_a_run_can_be_stopped_and_the_next_one_is_whole(visit):
     page = visit("workload=mixed&a=rr&b=")
     before = page.evaluate(RESULTS)

@@ -46,7 +46,16 @@ from .over_time import Slices, pack_slices
 
 PAGE = "index.html"
 SEEDS = 5
-SCRIPTS = ("numbers.js", "slices.js", "gantt.js", "viewer.js", "editor.js", "workload.js", "playground.js")
+SCRIPTS = (
+    "numbers.js",
+    "slices.js",
+    "gantt.js",
+    "viewer.js",
+    "editor.js",
+    "workload.js",
+    "trace.js",
+    "playground.js",
+)
 STYLES = ("report.css", "playground.css")
 COMPILER = ("numbers.js", "compile.js")
 WORKER = ("numbers.js", "measure.js", "simulate.js")

@@ -454,7 +454,8 @@ class Playground {
       const source = isOwn ? new TextEncoder().encode(job.source) : await fileOf(`source/${job.policy}`);
       const isFile = about.files[`toml/${job.workload.name}`];
       const toml = job.own?.toml ?? (isFile ? await fileOf(`toml/${job.workload.name}`) : null);
-      const links = [download(`${job.policy}.bpf.c`, source), ...(toml ? [download(tomlName(job), toml)] : [])];
+      const links = [download(`${job.policy}.bpf.c`, source), ...(toml ? [download(tomlName(job), toml)] : []),
+        ...(result.slices ? [download(`${job.policy}-trace.json`, () => traceOf(result))] : [])];
       text.append(code, document.createElement("br"), hash, document.createElement("br"), ...links);
       return [cell("dt", nameOf(result)), text];
     }));
@@ -466,10 +467,15 @@ function tomlName(job) {
   return `${job.workload.name.split("/").pop()}.toml`;
 }
 
+// A link that saves a file; what is given as a function is made when it is asked for.
 function download(name, bytes) {
   const link = document.createElement("a");
+  const make = (content) => { link.href = URL.createObjectURL(new Blob([content], { type: "text/plain" })); };
   link.download = name;
-  link.href = URL.createObjectURL(new Blob([bytes], { type: "text/plain" }));
+  if (typeof bytes === "function") {
+    link.href = "#";
+    link.addEventListener("click", () => make(bytes()), { once: true });
+  } else make(bytes);
   link.textContent = `download ${name}`;
   link.className = "small download";
   return link;
