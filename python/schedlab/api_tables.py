@@ -63,19 +63,8 @@ def runs_table(
 ) -> pl.DataFrame:
     """Tabulate runs, one row each.
 
-    Parameters
-    ----------
-    runs : sequence of dict, shape (n_runs,)
-        As `run_plan` lists them.
-    cells : sequence of int, shape (n_runs,), optional
-        The cell of a sweep that each comes from.
-    settings : mapping of int to str, optional
-        By cell, what was set in it.
-
-    Returns
-    -------
-    polars.DataFrame
-        See `api.Result`.
+    `runs` are as `run_plan` lists them; in a sweep, `cells` has the cell that each comes from, and
+    `settings`, by cell, what was set in it. See `api.Result`.
     """
     columns = _cell_columns(cells, settings)
     for name, kind in _RUN_COLUMNS.items():
@@ -105,19 +94,9 @@ def tasks_table(
 ) -> pl.DataFrame:
     """Put the tasks of several sets of runs under one another.
 
-    Parameters
-    ----------
-    tables : sequence of polars.DataFrame or None, shape (n_sets,)
-        `tasks.parquet` of each run with the run's keys; None: no run was good.
-    cells : sequence of int, shape (n_sets,), optional
-        The cell of a sweep that each comes from, or that each of its rows comes from.
-    settings : mapping of int to str, optional
-        By cell, what was set in it.
-
-    Returns
-    -------
-    polars.DataFrame
-        See `api.Result`.
+    A table is `tasks.parquet` of each run with the run's keys, None where no run was good. In a sweep,
+    `cells` has the cell of each table, or of each of its rows, and `settings`, by cell, what was set. See
+    `api.Result`.
     """
     n_rows = [0 if table is None else table.height for table in tables]
     empty = pl.DataFrame(schema=_TASK_COLUMNS)
@@ -136,17 +115,8 @@ def tasks_table(
 def computed_tasks(runs: Sequence[dict[str, Any]], columns: Sequence[dict[str, Any]]) -> pl.DataFrame:
     """Put the tasks of runs that were done in this process, or for it, under one another.
 
-    Parameters
-    ----------
-    runs : sequence of dict, shape (n_runs,), n_runs > 0
-        As `run_plan` lists them.
-    columns : sequence of dict, shape (n_runs,)
-        Their tasks, as `metrics.tables.task_columns` gives them.
-
-    Returns
-    -------
-    polars.DataFrame
-        What `tasks_table` takes: the runs' keys, then the columns of `tasks.parquet`.
+    At least one run as `run_plan` lists them; `columns` are their tasks, as `metrics.tables.task_columns`
+    gives them. Returns what `tasks_table` takes: the runs' keys, then the columns of `tasks.parquet`.
     """
     n_rows = [len(each["task"]) for each in columns]
     keys = [
@@ -171,17 +141,8 @@ def _cell_columns(cells: Sequence[int] | None, settings: Mapping[int, str] | Non
 def comparisons_table(comparisons: Sequence[dict[str, Any]], *, is_swept: bool = False) -> pl.DataFrame:
     """Tabulate comparisons, one row per pair of policies and metric.
 
-    Parameters
-    ----------
-    comparisons : sequence of dict
-        As `compare_runs` lists them; in a sweep, with `settings`.
-    is_swept : bool, default False
-        Whether to put `settings` first.
-
-    Returns
-    -------
-    polars.DataFrame
-        See `api.Result`; `metric` and `unit` are null where a pair was refused.
+    Of `compare_runs`; with `settings` first in a sweep. See `api.Result`; `metric` and `unit` are null
+    where a pair was refused.
     """
     schema: dict[str, Any] = {
         **({"settings": pl.String} if is_swept else {}), **_PAIR_COLUMNS,
@@ -201,18 +162,8 @@ def comparisons_table(comparisons: Sequence[dict[str, Any]], *, is_swept: bool =
 def warnings_table(comparisons: Sequence[dict[str, Any]], *, is_swept: bool = False) -> pl.DataFrame:
     """Tabulate the warnings of comparisons, each once.
 
-    Parameters
-    ----------
-    comparisons : sequence of dict
-        As for `comparisons_table`.
-    is_swept : bool, default False
-        Whether to put `settings` first.
-
-    Returns
-    -------
-    polars.DataFrame
-        `workload`, `host`, `cpus`, `policy`, `kind`, `metrics`, `text`, `hint`.
-        The metrics are one text: pandas cannot take Polars's lists of texts.
+    Columns `workload`, `host`, `cpus`, `policy`, `kind`, `metrics`, `text`, `hint`, with `settings` first
+    in a sweep. The metrics are one text: pandas cannot take Polars's lists of texts.
     """
     schema: dict[str, Any] = {
         **({"settings": pl.String} if is_swept else {}),
@@ -230,17 +181,8 @@ def warnings_table(comparisons: Sequence[dict[str, Any]], *, is_swept: bool = Fa
 def cells_table(done: Sequence[Any], swept: Sequence[str]) -> pl.DataFrame:
     """Tabulate the cells of a sweep.
 
-    Parameters
-    ----------
-    done : sequence of runs.cells.Done, shape (n_cells,)
-        Their answers, in order.
-    swept : sequence of str
-        The settings that get a column.
-
-    Returns
-    -------
-    polars.DataFrame
-        See `api.Sweep`.
+    `done` are the answers of its cells, in order, and `swept` the settings that get a column. See
+    `api.Sweep`.
     """
     schema: dict[str, Any] = {
         "cell": pl.Int64, "seed": pl.Int64, "cpus": pl.Int64,

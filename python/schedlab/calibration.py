@@ -50,20 +50,7 @@ class Calibration:
     def unit_ps(self, kernel: str) -> int:
         """Cost of one unit of a kernel.
 
-        Parameters
-        ----------
-        kernel : str
-            One of `WORK_KERNELS`.
-
-        Returns
-        -------
-        int
-            Picoseconds of CPU time.
-
-        Raises
-        ------
-        UsageError
-            If there is no such kernel.
+        In picoseconds of CPU time; UsageError: it is none of `WORK_KERNELS`.
         """
         if kernel not in WORK_KERNELS:
             raise UsageError(f"unknown kernel {kernel!r}{did_you_mean(kernel, WORK_KERNELS)}")
@@ -72,25 +59,8 @@ class Calibration:
     def work_ns(self, kernel: str, count: int) -> int:
         """CPU time of `count` units of a kernel.
 
-        Parameters
-        ----------
-        kernel : str
-            One of `WORK_KERNELS`.
-        count : int
-            Number of units, at least 0.
+        In nanoseconds, rounded down, as the simulator does; UsageError: it is none of `WORK_KERNELS`.
 
-        Returns
-        -------
-        int
-            Nanoseconds, rounded down, as the simulator does.
-
-        Raises
-        ------
-        UsageError
-            If there is no such kernel.
-
-        Examples
-        --------
         >>> DEFAULT_CALIBRATION.work_ns("spin", 20_000_000)
         87000000
         """

@@ -87,15 +87,7 @@ class SpecFault:
 class SpecError(SchedlabError, ValueError):
     """A workload file has one or more mistakes; all of them are reported.
 
-    Parameters
-    ----------
-    faults : sequence of SpecFault
-        At least one fault, in the order of the file.
-
-    Attributes
-    ----------
-    faults : tuple of SpecFault
-        The same, for programs that want them one by one.
+    `faults` are at least one, in the order of the file.
     """
 
     exit_code = EXIT_USAGE
@@ -108,20 +100,8 @@ class SpecError(SchedlabError, ValueError):
 def nearest(word: str, choices: Iterable[str]) -> str | None:
     """Find the right word that a wrong one was probably meant to be.
 
-    Parameters
-    ----------
-    word : str
-        What the user wrote.
-    choices : iterable of str
-        The words that would have been accepted.
+    None where nothing is close.
 
-    Returns
-    -------
-    str or None
-        The closest choice, or None where nothing is close.
-
-    Examples
-    --------
     >>> nearest("slep", ["sleep", "spawn"])
     'sleep'
     """
@@ -133,21 +113,9 @@ def nearest(word: str, choices: Iterable[str]) -> str | None:
 def did_you_mean(word: str, choices: Iterable[str]) -> str:
     """Write the hint that ends the message about an unknown word.
 
-    Parameters
-    ----------
-    word : str
-        What the user wrote.
-    choices : iterable of str
-        The words that would have been accepted.
+    It starts with a blank: the nearest word where there is one, otherwise the list of all words when it is
+    short, otherwise nothing.
 
-    Returns
-    -------
-    str
-        A hint that starts with a blank; the nearest word where there is one,
-        otherwise the list of all words when it is short, otherwise nothing.
-
-    Examples
-    --------
     >>> "unknown verb 'slep'" + did_you_mean("slep", ["sleep", "spawn"])
     "unknown verb 'slep' (did you mean 'sleep'?)"
     >>> "unknown kernel 'x'" + did_you_mean("x", ["pi", "spin"])

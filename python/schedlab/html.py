@@ -32,8 +32,6 @@ def prose(text: str) -> Markup:
 def counted(count: int, word: str) -> str:
     """Write a count with its noun.
 
-    Examples
-    --------
     >>> counted(1, "seed"), counted(1200, "run")
     ('1 seed', '1,200 runs')
     """

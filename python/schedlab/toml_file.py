@@ -31,26 +31,8 @@ _SCALAR = re.compile(r"[^,\]}#\n]*")
 class Source:
     """A TOML file, its values, and the faults found in it so far.
 
-    Parameters
-    ----------
-    name : str
-        The file as the user named it; it begins every fault.
-    text : str
-        Its contents.
-    parse_float : callable, default decimal.Decimal
-        What makes a number of the text of a decimal fraction.
-
-    Attributes
-    ----------
-    values : dict
-        What `tomllib` reads.
-    faults : list of SpecFault
-        Grows as checks find mistakes.
-
-    Raises
-    ------
-    SpecError
-        If the text is not TOML.
+    `name` is as the user named the file, and begins every fault; `faults` grows as checks find mistakes.
+    `parse_float` makes a number of the text of a decimal fraction. SpecError: the text is not TOML.
     """
 
     def __init__(self, name: str, text: str, *, parse_float: Callable[[str], Any] = Decimal):

@@ -55,11 +55,8 @@ class Quantity:
     def text(self) -> str:
         """Write the quantity so that `parse_quantity` reads it again.
 
-        Returns
-        -------
-        str
-            A time or size is rounded to a whole nanosecond or byte; a number
-            keeps 18 significant digits. Halves go to the even neighbour.
+        A time or size is rounded to a whole nanosecond or byte; a number keeps 18 significant digits.
+        Halves go to the even neighbour.
         """
         if self.dimension == "time":
             return f"{round(self.value)}ns"
@@ -81,25 +78,9 @@ def _decimal(value: Fraction) -> Decimal:
 def parse_quantity(text: object, *, tick_ns: int | None = None) -> Quantity:
     """Read a number with or without a unit.
 
-    Parameters
-    ----------
-    text : str, int or decimal.Decimal
-        Such as ``"5ms"``, ``"1.5 s"``, ``"64KiB"``, ``"3ticks"``, ``20_000_000``.
-    tick_ns : int, optional
-        Length of a tick in nanoseconds; without it "ticks" is refused.
+    Text such as ``"5ms"``, ``"1.5 s"``, ``"64KiB"``, ``"3ticks"``, or a number; the value is exact. "ticks"
+    need `tick_ns`, the length of one in ns. UnitError: it is not a number, or the unit is unknown.
 
-    Returns
-    -------
-    Quantity
-        The exact value and its dimension.
-
-    Raises
-    ------
-    UnitError
-        If it is not a number, or the unit is unknown.
-
-    Examples
-    --------
     >>> parse_quantity("1.5ms").value
     Fraction(1500000, 1)
     """
@@ -131,29 +112,10 @@ def parse_quantity(text: object, *, tick_ns: int | None = None) -> Quantity:
 def parse_duration(text: object, *, tick_ns: int | None = None, place: str = "") -> int:
     """Read a length of time.
 
-    Parameters
-    ----------
-    text : str or int
-        A number and one of ns, us, ms, s, min, h, tick, ticks; a bare 0 is
-        the only number that needs no unit.
-    tick_ns : int, optional
-        Length of a tick in nanoseconds; without it "ticks" is refused.
-    place : str, default ""
-        Where the text stands, such as `"--tick"`; messages begin with it.
+    A number and one of ns, us, ms, s, min, h, tick, ticks; a bare 0 is the only number that needs no unit.
+    Returns ns, from 0 to `TIME_MAX_NS`; else, or where it is no whole number of them, it is a UnitError,
+    which begins with `place`, such as `"--tick"`. "ticks" need `tick_ns`, the length of one in ns.
 
-    Returns
-    -------
-    int
-        Nanoseconds, from 0 to `TIME_MAX_NS`.
-
-    Raises
-    ------
-    UnitError
-        If it is no time, is negative, is not a whole number of nanoseconds, or
-        is longer than `TIME_MAX_NS`.
-
-    Examples
-    --------
     >>> parse_duration("2.5ms"), parse_duration("3ticks", tick_ns=10_000_000)
     (2500000, 30000000)
     """
@@ -173,24 +135,9 @@ def parse_duration(text: object, *, tick_ns: int | None = None, place: str = "")
 def parse_size(text: object) -> int:
     """Read a number of bytes.
 
-    Parameters
-    ----------
-    text : str or int
-        A number and one of B, kB, MB, GB (powers of ten), KiB, MiB, GiB (powers
-        of two); a bare whole number means bytes.
+    A number and one of B, kB, MB, GB (powers of ten), KiB, MiB, GiB (powers of two); a bare whole number
+    means bytes. From 0 to `TIME_MAX_NS`; else, or where it is no whole number of bytes, it is a UnitError.
 
-    Returns
-    -------
-    int
-        Bytes, from 0 to `TIME_MAX_NS`.
-
-    Raises
-    ------
-    UnitError
-        If it is no size, is negative or is not a whole number of bytes.
-
-    Examples
-    --------
     >>> parse_size("64KiB")
     65536
     """
@@ -203,22 +150,8 @@ def parse_size(text: object) -> int:
 def parse_count(text: object, *, minimum: int = 0, maximum: int = TIME_MAX_NS) -> int:
     """Read a whole number without a unit.
 
-    Parameters
-    ----------
-    text : str or int
-        Digits may be grouped with underscores: ``"20_000_000"``.
-    minimum, maximum : int
-        The range, both ends included.
-
-    Returns
-    -------
-    int
-        The number.
-
-    Raises
-    ------
-    UnitError
-        If it is not a whole number without a unit, or is out of range.
+    Digits may be grouped with underscores: ``"20_000_000"``. Both ends of the range are included; what is
+    outside, or no whole number without a unit, is a UnitError.
     """
     quantity = parse_quantity(text)
     if quantity.dimension != "number" or quantity.value.denominator != 1:
@@ -247,18 +180,8 @@ def _whole(text: object, value: Fraction, maximum: int, what: str) -> int:
 def format_duration(time_ns: int) -> str:
     """Write a length of time with the largest unit that keeps it exact.
 
-    Parameters
-    ----------
-    time_ns : int
-        Nanoseconds, 0 or more.
+    At most three digits follow the point.
 
-    Returns
-    -------
-    str
-        Such as ``"1.5ms"``; at most three digits follow the point.
-
-    Examples
-    --------
     >>> format_duration(1_500_000), format_duration(1_000_000_007)
     ('1.5ms', '1000000.007us')
     """
@@ -272,18 +195,6 @@ def format_duration(time_ns: int) -> str:
 def format_size(size_bytes: int) -> str:
     """Write a number of bytes with the largest binary unit that keeps it whole.
 
-    Parameters
-    ----------
-    size_bytes : int
-        Bytes, 0 or more.
-
-    Returns
-    -------
-    str
-        Such as ``"64KiB"``.
-
-    Examples
-    --------
     >>> format_size(65536), format_size(1_024_001)
     ('64KiB', '1024001B')
     """

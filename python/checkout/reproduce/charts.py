@@ -51,8 +51,6 @@ class Axis:
 def axes(values: Mapping[str, Sequence[float]], *, is_log: bool, is_shared: bool) -> dict[str, Axis]:
     """Choose the axis of each source.
 
-    Examples
-    --------
     >>> axes({"a": [1, 3], "b": [2]}, is_log=False, is_shared=False)["b"].high
     3
     """

@@ -104,8 +104,6 @@ def _figure_side(claim: Claim, published: Range | None) -> str:
 def contradicts_itself(claim: Claim, published: Range | None) -> bool:
     """Whether the report's text says one thing and its own figure another.
 
-    Examples
-    --------
     >>> claim = Claim("c", "", "", "", None, (), null=1.0, says="below")
     >>> contradicts_itself(claim, Range(1.29, 1.31)), contradicts_itself(claim, Range(0.8, 0.9))
     (True, False)
@@ -120,8 +118,6 @@ def contradicts_itself(claim: Claim, published: Range | None) -> bool:
 def decide(claim: Claim, published: Range | None, ours: Interval, resolution: float = 0.0) -> tuple[str, str]:
     """Decide a claim.
 
-    Examples
-    --------
     >>> claim = Claim("c", "", "", "", None, (), null=1.0)
     >>> decide(claim, Range(0.27, 0.28), Interval(0.28, 0.088, 0.983, 10, 0.95, "bca"))[0]
     'holds in direction only'

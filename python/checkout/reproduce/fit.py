@@ -39,8 +39,6 @@ class Fit:
 def fit(experiment: Experiment, tables: Mapping[str, Table], samples: Samples) -> list[Fit]:
     """Measure how near each candidate comes to the published tables.
 
-    Notes
-    -----
     A cell counts if it is above 0 in the report and in the mean over the seeds of every
     candidate. The deviation of seeds is small beside these distances and does not enter.
     """

@@ -84,23 +84,12 @@ class Sample:
 class Measure:
     """An expression, checked.
 
-    Parameters
-    ----------
-    text : str
-        Numbers, `+ - * / **`, cells, and `min`, `max`, `mean`, `median`, `sum`, `abs` of
-        expressions, seed by seed; that one of several whose mean over all seeds is
-        the `lowest_mean` or the `highest_mean`; and, of one expression over all seeds,
-        its `deviation` (of each from their mean), `lowest` and `highest`.
-    sets : sequence of str
-        Names of the sets of runs there are.
+    `text` has numbers, `+ - * / **`, cells, and `min`, `max`, `mean`, `median`, `sum`, `abs` of
+    expressions, seed by seed; that one of several whose mean over all seeds is the `lowest_mean` or the
+    `highest_mean`; and, of one expression over all seeds, its `deviation` (of each from their mean),
+    `lowest` and `highest`. `sets` are the names of the sets of runs there are. Anything else is a
+    ValueError, with the nearest right word.
 
-    Raises
-    ------
-    ValueError
-        If it is anything else; with the nearest right word.
-
-    Examples
-    --------
     >>> Measure('run["io", "RR", "makespan_ns"] / 1e6', sets=["sim-1"]).cells
     [('run', ('io', 'RR', 'makespan_ns'))]
     """

@@ -73,8 +73,6 @@ class Range:
 def published_range(text: str, *, rounding: str = "nearest") -> Range:
     """What a printed number may have been before it was rounded.
 
-    Examples
-    --------
     >>> published_range("1.26")
     Range(low=1.255, high=1.265)
     >>> published_range("98", rounding="down")
@@ -177,18 +175,10 @@ def _compare(sign: str, left: Range, right: Range) -> Range:
 class Formula:
     """An expression over cells: `100 * (throughput["MLFQ", "io"] / 2 - 1)`.
 
-    Parameters
-    ----------
-    text : str
-        Numbers, `+ - * / **`, names, `mean`, `median`, `min`, `max` and `sum`, comparisons
-        (`< <= > >= ==`, also several in a row) and `and`. `name` is a column of the row
-        at hand, or a number that was given; `table[key, ..., "column"]` is a cell, where
-        `...` as a key stands for all of them. A sum of comparisons is how many are true.
-
-    Raises
-    ------
-    ValueError
-        If it is anything else.
+    `text` has numbers, `+ - * / **`, names, `mean`, `median`, `min`, `max` and `sum`, comparisons (`< <= >
+    >= ==`, also several in a row) and `and`. `name` is a column of the row at hand, or a number that was
+    given; `table[key, ..., "column"]` is a cell, where `...` as a key stands for all of them. A sum of
+    comparisons is how many are true. Anything else is a ValueError.
     """
 
     def __init__(self, text: str):

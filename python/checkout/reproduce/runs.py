@@ -409,8 +409,6 @@ def _numbers(policy: str, knobs: list[str]) -> list[str]:
 def read_samples(console: str) -> list[dict[str, str]]:
     """Read lines of `WORD name=VALUE ...`, as programs print them with `--raw`.
 
-    Examples
-    --------
     >>> read_samples("hello\\ntiming name=cpu run=0 ticks=5\\n")
     [{'name': 'cpu', 'run': '0', 'ticks': '5'}]
     """

@@ -86,10 +86,7 @@ class Done:
 class Samples:
     """All runs of an experiment, to be asked for numbers.
 
-    Parameters
-    ----------
-    done : mapping of str to Done
-        By name of the set.
+    `done` is by name of the set.
     """
 
     def __init__(self, done: Mapping[str, Done]):

@@ -27,13 +27,7 @@ STYLES = {HOLDS: "green", FAILS: "red", UNDECIDABLE: "dim", UNTESTED: "dim"}
 
 
 class Watch:
-    """Progress on standard error: a line per set of runs, a bar where that is a terminal.
-
-    Parameters
-    ----------
-    is_silent : bool
-        Whether nothing is said.
-    """
+    """Progress on standard error: a line per set of runs, a bar where that is a terminal."""
 
     def __init__(self, *, is_silent: bool):
         self._is_silent = is_silent

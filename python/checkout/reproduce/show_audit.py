@@ -68,8 +68,6 @@ def _show_kind(console: Console, title: str, findings: list[Finding], *, show_al
 def recomputed_text(finding: Finding) -> str:
     """What follows from the report's rows, in as many digits as they allow.
 
-    Examples
-    --------
     >>> recomputed_text(Finding(5, "", "", "153 %", Range(142.44, 142.58), False, "figure"))
     '142.4 .. 142.6'
     >>> recomputed_text(Finding(1, "", "", "72 %", Range(71.2, 73.6), True, "figure", unit="%"))

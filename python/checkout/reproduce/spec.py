@@ -173,16 +173,7 @@ class Experiment:
 class _Entry:
     """One TOML table that is read key by key; what is left over is an error.
 
-    Parameters
-    ----------
-    source : Source
-        The file.
-    at : sequence of (str or int)
-        Where in it, such as `("runs", 0)`.
-    place : str
-        The same in words.
-    values : mapping
-        Its keys and values.
+    `at` is where in the file, such as `("runs", 0)`, and `place` the same in words.
     """
 
     def __init__(self, source: Source, at: Sequence[str | int], place: str, values: Mapping[str, Any]):
@@ -540,8 +531,6 @@ def _read_redrawn(kind: str, entry: _Entry, runs: Mapping[str, Runs], names: tup
 def fill(text: str, row: str, column: str) -> str:
     """Put a row and a column into an expression.
 
-    Examples
-    --------
     >>> fill("response['{row}', '{column}']", "RR", "cpu")
     "response['RR', 'cpu']"
     """

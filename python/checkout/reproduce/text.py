@@ -16,8 +16,6 @@ from .reproduction import Reproduction
 def number_text(value: float, digits: int = 4) -> str:
     """Write a number in few digits.
 
-    Examples
-    --------
     >>> number_text(0.059257), number_text(12345.5), number_text(27.0)
     ('0.05926', '12,346', '27')
     """

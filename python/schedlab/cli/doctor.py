@@ -23,12 +23,8 @@ from ..policy.build import find_compiler
 def examine() -> list[dict[str, Any]]:
     """Check everything that a command may need.
 
-    Returns
-    -------
-    list of dict
-        `name`, `status` (`"ok"` or `"missing"`), `detail` (what was found, or
-        the reason and the hint) and `needed` (whether the simulator, and so
-        the main job, needs it).
+    Each has `name`, `status` (`"ok"` or `"missing"`), `detail` (what was found, or the reason and the hint)
+    and `needed`: whether the simulator, and so the main job, needs it.
     """
     findings = [_finding("files of schedlab", lambda: str(paths.resource_root()), needed=True)]
     if findings[0]["status"] != "ok":

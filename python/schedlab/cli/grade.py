@@ -25,13 +25,7 @@ if TYPE_CHECKING:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command to the command line.
-
-    Parameters
-    ----------
-    app : typer.Typer
-        The program `schedlab`.
-    """
+    """Add the command to the command line."""
     app.command()(grade)
 
 

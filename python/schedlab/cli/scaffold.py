@@ -73,8 +73,6 @@ def new_policy(name: str, *, folder: str | Path = ".") -> NewPolicy:
 def check_name(name: str) -> None:
     """Refuse a name that C, Linux or the command line would stumble over.
 
-    Examples
-    --------
     >>> check_name("my-policy")
     Traceback (most recent call last):
     schedlab.errors.UsageError: 'my-policy' cannot name a policy: small letters, digits \

@@ -16,13 +16,7 @@ from .complete import complete_policy
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command to the command line.
-
-    Parameters
-    ----------
-    app : typer.Typer
-        The program `schedlab`.
-    """
+    """Add the command to the command line."""
     app.command()(verify)
 
 

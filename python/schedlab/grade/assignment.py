@@ -258,20 +258,8 @@ class Assignment:
 def read_assignment(path: Path) -> Assignment:
     """Read an assignment.
 
-    Parameters
-    ----------
-    path : pathlib.Path
-        The file; what it names is looked for beside it, then among schedlab's own.
-
-    Returns
-    -------
-    Assignment
-        Checked.
-
-    Raises
-    ------
-    SpecError
-        If it has errors; it lists all of them, each with its line.
+    What the file names is looked for beside it, then among schedlab's own. A SpecError lists all mistakes,
+    each with its line.
     """
     source = read_source(path)
     known = ("assignment", "workload", "program", "test")

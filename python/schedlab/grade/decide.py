@@ -66,23 +66,9 @@ def decide_all(
 ) -> list[Outcome]:
     """Decide every test for one submission.
 
-    Parameters
-    ----------
-    assignment : Assignment
-        Its tests.
-    facts : sequence of Fact
-        Of the submission's runs.
-    baselines : mapping of str to sequence of Fact
-        Of other policies, by name, on the same variants at least.
-    n_lines : int
-        Of the submission.
-    error : str or None
-        Why it does not compile.
-
-    Returns
-    -------
-    list of Outcome
-        In the order of the tests.
+    `facts` are of the submission's runs, `baselines` of other policies' on the same variants at least;
+    `error` says why the submission, of `n_lines`, does not compile. Outcomes come in the order of the
+    tests.
     """
     found: list[Outcome] = []
     for test in assignment.tests:

@@ -126,23 +126,8 @@ class _Shrinker:
 def find_example(bench: Bench, built: BuiltPolicy, number: int, name: str, variant: int) -> Example | None:
     """Find the smallest workload on which a submission fails a test.
 
-    Parameters
-    ----------
-    bench : Bench
-        Runs it.
-    built : BuiltPolicy
-        The submission.
-    number : int
-        Of the test that it fails, in the assignment.
-    name : str
-        On which workload.
-    variant : int
-        On which variant of it.
-
-    Returns
-    -------
-    Example or None
-        None where it does not fail without shuffled pids, or the workload is no TOML file.
+    It fails test `number` of the assignment on a variant of workload `name`. None where it does not fail
+    without shuffled pids, or the workload is no TOML file.
     """
     test, graded = bench.assignment.tests[number], bench.assignment.workloads[name]
     path = graded.workload.path
@@ -178,17 +163,8 @@ def _head(head: dict[str, Any], test: Test) -> dict[str, Any]:
 def simpler_values(values: dict[str, Any], *, keeps_time: bool = False) -> Iterator[dict[str, Any]]:
     """List workloads that are simpler by one step, those that save most first.
 
-    Parameters
-    ----------
-    values : dict
-        A workload as `toml_file.py` reads it.
-    keeps_time : bool, default False
-        Whether it has to last as long: over a few slices no policy keeps shares.
-
-    Yields
-    ------
-    dict
-        To be tried; some are no valid workloads.
+    `values` are a workload as `toml_file.py` reads it; some of what comes out is no valid one.
+    `keeps_time`: it has to last as long, since over a few slices no policy keeps shares.
     """
     horizon = values.get("workload", {}).get("horizon")
     horizon_ns = parse_duration(horizon) if isinstance(horizon, str) else 4_000_000_000

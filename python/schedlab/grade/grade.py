@@ -99,24 +99,8 @@ def read_submissions(
 ) -> list[Submission]:
     """Read what was handed in.
 
-    Parameters
-    ----------
-    files : iterable of pathlib.Path
-        One C file per student.
-    student : str, optional
-        The id, where there is one file; default: the file's name.
-    suffix : str, default ".bpf.c"
-        How the assignment wants names to end.
-
-    Returns
-    -------
-    list of Submission
-        In the order of the ids.
-
-    Raises
-    ------
-    UsageError
-        If there is none, or two are of one student.
+    One C file per student; `student` is the id where there is one file, otherwise the file's name without
+    `suffix` is. They come in the order of the ids; none at all, or two of one student, is a UsageError.
     """
     found: dict[str, Submission] = {}
     for path in files:
@@ -163,32 +147,9 @@ def grade(
 ) -> Grades:
     """Grade all submissions.
 
-    Parameters
-    ----------
-    assignment : Assignment
-        What is asked.
-    submissions : sequence of Submission
-        What was handed in.
-    secret : bytes
-        For variants.
-    out : pathlib.Path
-        Folder for facts; those of an earlier call with the same inputs are taken from it.
-    has_examples : bool, default True
-        Whether to look for the smallest workloads on which submissions fail.
-    on_done : callable, optional
-        Called with a student and how many of how many are done.
-
-    Returns
-    -------
-    Grades
-        Reports in the order of the submissions.
-
-    Raises
-    ------
-    UnavailableError
-        If there is no sandbox here.
-    SchedlabError
-        If a policy that submissions are compared with fails.
+    Facts that `out` has of an earlier call with the same inputs are taken from there. `on_done` is called
+    with a student and how many of how many are done. UnavailableError: there is no sandbox here;
+    SchedlabError: a policy that submissions are compared with fails.
     """
     from ..errors import UnavailableError
 

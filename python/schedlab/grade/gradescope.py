@@ -43,20 +43,7 @@ _SOURCE = "/autograder/source"
 def files_of(assignment: Assignment) -> list[Path]:
     """Files that an assignment names, itself first.
 
-    Parameters
-    ----------
-    assignment : Assignment
-        From `read_assignment`.
-
-    Returns
-    -------
-    list of pathlib.Path
-        Those that come with schedlab are left out.
-
-    Raises
-    ------
-    UsageError
-        If one is outside of the assignment's folder.
+    Those that come with schedlab are left out; one outside of the assignment's folder is a UsageError.
     """
     own = paths.resource_root().resolve()
     if assignment.is_about_kernel:
@@ -82,21 +69,8 @@ def files_of(assignment: Assignment) -> list[Path]:
 def write_zip(assignment: Assignment, secret: bytes, out: Path, wheel: Path | None = None) -> None:
     """Write the zip file that Gradescope takes as an autograder.
 
-    Parameters
-    ----------
-    assignment : Assignment
-        What is asked.
-    secret : bytes
-        Goes into the file: it is not for students.
-    out : pathlib.Path
-        The file.
-    wheel : pathlib.Path, optional
-        Of schedlab; default: this version is fetched from PyPI there.
-
-    Raises
-    ------
-    UsageError
-        If a file of the assignment is outside of its folder, or the file cannot be written.
+    The secret goes into it: it is not for students. Without `wheel`, this version is fetched from PyPI
+    there. UsageError: a file of the assignment is outside of its folder, or `out` cannot be written.
     """
     version = (paths.resource_root() / "VERSION").read_text(encoding="utf-8").strip()
     package = f"'schedlab[anywhere]=={version}'" if wheel is None else f"'{_SOURCE}/{wheel.name}[anywhere]'"
@@ -127,20 +101,8 @@ def _add(file: zipfile.ZipFile, name: str, data: bytes, mode: int) -> None:
 def submission_of(folder: Path) -> tuple[str, list[Path]]:
     """The student and the files of a submission.
 
-    Parameters
-    ----------
-    folder : pathlib.Path
-        Gradescope's `/autograder`.
-
-    Returns
-    -------
-    tuple of (str, list of pathlib.Path)
-        Ids of all students of a group, with + between them; C files, of which there should be one.
-
-    Raises
-    ------
-    UsageError
-        If the folder has no metadata that say whose submission it is.
+    `folder` is Gradescope's `/autograder`. The first is the ids of all students of a group, with + between
+    them; of C files there should be one. UsageError: no metadata say whose submission it is.
     """
     path = folder / "submission_metadata.json"
     try:

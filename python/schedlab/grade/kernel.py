@@ -88,28 +88,9 @@ def build(
 ) -> KernelImage:
     """Build the kernel of a submission.
 
-    Parameters
-    ----------
-    folder : pathlib.Path
-        A new folder, which the image is in afterwards.
-    policy : pathlib.Path or None
-        A stranger's policy, to be linked in.
-    patch : pathlib.Path or None
-        A stranger's patch of the sources.
-    allowed : sequence of str
-        Patterns of the files that it may change, from the checkout's root.
-    programs : sequence of GradedProgram
-        The teacher's, for the disk.
-
-    Returns
-    -------
-    KernelImage
-        Of no use once the folder is gone.
-
-    Raises
-    ------
-    PolicyError
-        If the patch does not apply, changes another file, or does not compile.
+    `folder` is new, and the image, which is in it, is of no use once it is gone. A stranger's policy is
+    linked in; a stranger's patch may change files of the patterns `allowed`, from the checkout's root.
+    PolicyError: the patch does not apply, changes another file, or does not compile.
     """
     tree = paths.resource_root()
     if patch is not None:
@@ -264,19 +245,8 @@ def printed_lines(
 ) -> tuple[list[str], str | None, str]:
     """Run a program of the assignment.
 
-    Parameters
-    ----------
-    machines : KernelSession
-        From `session`.
-    program : GradedProgram
-        What to run.
-    policy : str
-        Name of the policy, where the program names none.
-
-    Returns
-    -------
-    tuple of (list of str, str or None, str)
-        What it printed; why it did not end well, or None, and the kind of that.
+    `policy` is for a program that names none. What it printed; why it did not end well, or None, and the
+    kind of that.
     """
     words = " ".join([f"/{program.path.stem}", *program.arguments])
     failed, console = machines.run_program(words, n_cpus=program.n_cpus, policy=program.policy or policy)

@@ -54,17 +54,7 @@ def word_of(outcome: Outcome) -> str:
 def as_gradescope(assignment: Assignment, report: Report) -> dict[str, Any]:
     """What Gradescope reads as `results.json`.
 
-    Parameters
-    ----------
-    assignment : Assignment
-        What was asked.
-    report : Report
-        Of one submission.
-
-    Returns
-    -------
-    dict
-        Keys as its autograder specification has them.
+    Its keys are those of the autograder specification.
     """
     tests = [
         {

@@ -85,26 +85,8 @@ class Question:
 def draw_quiz(*, n_questions: int, seed: int, kinds: Sequence[str] = ()) -> list[Question]:
     """Draw questions, the kinds in turn.
 
-    Parameters
-    ----------
-    n_questions : int
-        How many, 1 to 200.
-    seed : int
-        Equal seeds give equal questions.
-    kinds : sequence of str, optional
-        Of `KINDS`; default: all.
-
-    Returns
-    -------
-    list of Question
-        As many as were asked for.
-
-    Raises
-    ------
-    UsageError
-        If a kind is unknown or `n_questions` is out of range.
-    UnavailableError
-        If the simulator cannot be used.
+    `n_questions` is 1 to 200, `kinds` are of `KINDS`, empty for all; equal seeds give equal questions.
+    UsageError: one of them is out of range; UnavailableError: the simulator cannot be used.
     """
     if not 1 <= n_questions <= QUESTIONS_MAX:
         raise UsageError(f"--questions must be from 1 to {QUESTIONS_MAX} (got {n_questions})")
@@ -279,8 +261,6 @@ def _ask_level(
 def level_of(had_ms: int, quantum_ms: int) -> int:
     """The level of a job that has had so much CPU time and never blocked.
 
-    Examples
-    --------
     >>> [level_of(had, 10) for had in (9, 10, 29, 30, 69, 70, 500)]
     [3, 2, 2, 1, 1, 0, 0]
     """

@@ -113,15 +113,7 @@ def _needs(tests: Sequence[Test]) -> Needs:
 
 
 class Bench:
-    """What one process needs to run policies on variants; to be closed.
-
-    Parameters
-    ----------
-    assignment : Assignment
-        Its workloads.
-    secret : bytes
-        For its variants.
-    """
+    """What one process needs to run policies on variants; to be closed."""
 
     def __init__(self, assignment: Assignment, secret: bytes):
         self.assignment = assignment
@@ -241,29 +233,8 @@ class Bench:
     ) -> Fact:
         """Run a policy on a program.
 
-        Parameters
-        ----------
-        built : BuiltPolicy
-            From `build`.
-        graded : Graded
-            CPUs, tick and name.
-        program : Program
-            What runs.
-        path : pathlib.Path
-            Its file.
-        names : sequence of str
-            What the tasks are called, by pid - 1.
-        needs : Needs
-            What is asked.
-        variant, seed : int
-            For the fact; for what the policy draws.
-        records : pathlib.Path, optional
-            Where to leave the records; default: nowhere.
-
-        Returns
-        -------
-        Fact
-            What it has shown.
+        `path` is the program's file, `names` what its tasks are called, by pid - 1; `variant` is for the
+        fact, `seed` for what the policy draws. Records are kept where `records` says so.
         """
         workload = graded.workload
         job = Job(
@@ -376,19 +347,8 @@ def start_worker(assignment: Assignment, secret: bytes) -> None:
 def do_work(policy: str, works: Sequence[tuple[str, Sequence[int]]], is_trusted: bool) -> dict[str, Any]:
     """Compile a policy and run it; what a process of the pool is asked.
 
-    Parameters
-    ----------
-    policy : str
-        As `load_policy` takes it.
-    works : sequence of (str, sequence of int)
-        Workloads with their variants.
-    is_trusted : bool
-        Whether it may run outside of the sandbox.
-
-    Returns
-    -------
-    dict
-        `facts`, as JSON has them; `error`, why it does not compile; `seconds` on the wall clock.
+    `works` are workloads with their variants; `is_trusted` policies may run outside of the sandbox. Returns
+    `facts` as JSON has them, `error`, why it does not compile, and `seconds` on the wall clock.
     """
     assert _bench is not None
     began = time.monotonic()
@@ -411,17 +371,7 @@ def do_work(policy: str, works: Sequence[tuple[str, Sequence[int]]], is_trusted:
 def do_examples(policy: str, failures: Sequence[tuple[int, str, int]]) -> list[dict[str, Any]]:
     """Find a counter-example for each failed test; what a process of the pool is asked.
 
-    Parameters
-    ----------
-    policy : str
-        The submission.
-    failures : sequence of (int, str, int)
-        Number of the test, workload and variant of each.
-
-    Returns
-    -------
-    list of dict
-        Those that were found, as JSON has them.
+    `failures` are number of the test, workload and variant; what was found comes as JSON has it.
     """
     from .example import find_example
 

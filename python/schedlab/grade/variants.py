@@ -41,20 +41,8 @@ TRIAL = -2
 def read_secret(path: Path) -> bytes:
     """Read the secret, or make one where there is no such file.
 
-    Parameters
-    ----------
-    path : pathlib.Path
-        The file; to be kept, and not to be given to students.
-
-    Returns
-    -------
-    bytes
-        Without blanks at its ends.
-
-    Raises
-    ------
-    UsageError
-        If it cannot be read or made, or is too short to be one.
+    The file is to be kept, and not to be given to students. UsageError: it cannot be read or made, or is
+    too short.
     """
     try:
         if not path.exists():
@@ -75,19 +63,7 @@ def _drawn(secret: bytes, *words: object) -> bytes:
 def variants_of(assignment: Assignment, secret: bytes, student: str) -> list[int]:
     """Numbers of a student's variants.
 
-    Parameters
-    ----------
-    assignment : Assignment
-        How many, and from how many.
-    secret : bytes
-        Decides.
-    student : str
-        The student's id.
-
-    Returns
-    -------
-    list of int, shape (n_seeds,)
-        The common one, then the student's own.
+    The common one, then the student's own, as the secret decides; as many as there are seeds.
     """
     numbers = range(COMMON + 1, assignment.n_variants)
     own = sorted(numbers, key=lambda number: _drawn(secret, "student", student, number))
@@ -104,19 +80,8 @@ def seed_of(secret: bytes, graded: Graded, variant: int) -> int:
 def make_variant(secret: bytes, graded: Graded, variant: int) -> tuple[Program, list[str]]:
     """Compile a variant.
 
-    Parameters
-    ----------
-    secret : bytes
-        Decides over seed and order.
-    graded : Graded
-        The workload.
-    variant : int
-        Its number, or `EXACT`.
-
-    Returns
-    -------
-    tuple of (Program, list of str)
-        The program, and what the task of pid i + 1 is called in the workload.
+    `variant` is its number, or `EXACT`. With the program comes what the task of pid i + 1 is called in the
+    workload.
     """
     program = compile_workload(graded.workload, seed=seed_of(secret, graded, variant))
     rng = random.Random(_drawn(secret, "order", graded.name, variant))

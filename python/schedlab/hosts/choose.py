@@ -79,8 +79,6 @@ ON_ALL = frozenset({"cpus", "host", "scale", "timeout_seconds"})
 def why_no_option(machine: Machine, execution: Execution) -> list[str]:
     """Why options cannot be given for a host: what it ignored would be believed.
 
-    Examples
-    --------
     >>> why_no_option(Machine(costs={"switch_ns": 2000}), Execution(host="linux"))
     ['--cost switch_ns=2000: means nothing on --host linux; hosts that have it: sim, wasm']
     """
@@ -117,10 +115,7 @@ def build_for(execution: Execution, policy: Policy, values: Mapping[str, int] | 
 def engine_here() -> tuple[str, str]:
     """Say how the simulator runs policies here, where nothing else is asked for.
 
-    Returns
-    -------
-    tuple of str
-        One of `ENGINES` in policy/build.py, and why.
+    One of `ENGINES` in policy/build.py, and why.
     """
     missing = paths.why_unusable(paths.simulator())
     # Those of a wheel came compiled; a user's own need a compiler.

@@ -41,12 +41,7 @@ class PolicyClass(LinuxClass):
 class ThrownOutError(PolicyError):
     """The kernel refused a policy, or threw it out.
 
-    Parameters
-    ----------
-    message : str
-        For people.
-    kind : str
-        `error_kind` of a run.
+    `kind` is the `error_kind` of a run.
     """
 
     def __init__(self, message: str, kind: str):

@@ -106,10 +106,7 @@ class Said:
 class GuestRunner:
     """Runs jobs on copies of a saved machine, one at a time.
 
-    Attributes
-    ----------
-    is_interrupted : bool
-        Whether `interrupt` was called; no job is begun after that.
+    Once `is_interrupted` is set, by `interrupt`, no job is begun.
     """
 
     def __init__(self) -> None:

@@ -120,8 +120,6 @@ def _libelf() -> list[str]:
 def make_initramfs(files: dict[str, bytes]) -> bytes:
     """Pack files the way the kernel unpacks them at boot.
 
-    Notes
-    -----
     Folders are made as needed; everything is root's, executable, and of time 0.
     """
     folders = {str(parent) for name in files for parent in Path(name).parents} - {"."}

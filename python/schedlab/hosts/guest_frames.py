@@ -41,8 +41,6 @@ ERROR_KINDS = {"runnable task stall": "stall", "runtime error": "policy", "scx_b
 def write_frames(frames: Mapping[str, bytes]) -> bytes:
     """Put frames into a row.
 
-    Examples
-    --------
     >>> write_frames({"/job": b"hold 3"})
     b'/job 6\\nhold 3\\n'
     """
@@ -54,8 +52,6 @@ def write_frames(frames: Mapping[str, bytes]) -> bytes:
 def read_frames(data: bytes) -> list[tuple[str, bytes]]:
     """Take a row of frames apart.
 
-    Examples
-    --------
     >>> read_frames(b"boot 3\\n7.2\\npage 0 100\\ncut")
     [('boot', b'7.2')]
     """

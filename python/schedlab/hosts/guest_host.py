@@ -68,12 +68,7 @@ class GuestHost(EmulatedHost):
 class GuestSession:
     """One worker's machines, one after the other.
 
-    Parameters
-    ----------
-    host : GuestHost
-        Which kernel, and which time.
-    timeout_seconds : float
-        Longest time on the wall clock that one run may take.
+    `timeout_seconds` is the longest time on the wall clock that one run may take.
     """
 
     def __init__(self, host: GuestHost, *, timeout_seconds: float):

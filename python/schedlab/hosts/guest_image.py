@@ -174,12 +174,7 @@ def debian_mirror() -> str:
 class PrivateApt:
     """Debian's apt with a state of its own.
 
-    Parameters
-    ----------
-    folder : pathlib.Path
-        Where the state and what is downloaded go.
-    mirror : str
-        Address of the Debian archive.
+    State and downloads go to `folder`; `mirror` is the address of the Debian archive.
     """
 
     def __init__(self, folder: Path, mirror: str):

@@ -95,18 +95,10 @@ class KernelHost(EmulatedHost):
 class KernelSession(ProcessSession):
     """One worker's machines, one after the other.
 
-    Parameters
-    ----------
-    timeout_seconds : float
-        Longest time on the wall clock that one run may take.
-    is_parallel : bool, default False
-        A thread for each CPU, and real time.
-    image : kernel_build.KernelImage, optional
-        What to boot; default: the kernel with the job's policy linked in.
-    confined : sequence of str, default ()
-        Beginning of the command, where QEMU may open only some files.
-    folder : pathlib.Path, optional
-        Where each machine's folder is made; default: where temporary files are.
+    `is_parallel` takes a thread for each CPU, and real time. Without `image`, the kernel is booted with the
+    job's policy linked in. `confined` begins the command, where QEMU may open only some files; each machine
+    has a folder in `folder`, or where temporary files are. A run may take `timeout_seconds` on the wall
+    clock.
     """
 
     def __init__(
@@ -132,19 +124,8 @@ class KernelSession(ProcessSession):
     def run_program(self, words: str, *, n_cpus: int, policy: str) -> tuple[Outcome | None, str]:
         """Run a program of the session's image in place of a workload.
 
-        Parameters
-        ----------
-        words : str
-            Its path on the disk, and its arguments.
-        n_cpus : int
-            Harts.
-        policy : str
-            Name of one that is linked in.
-
-        Returns
-        -------
-        tuple of (Outcome or None, str)
-            Why it did not end with status 0, if so; what was on the console.
+        `words` are its path on the disk and its arguments, `policy` names one that is linked in. Why it did
+        not end with status 0, if so; what was on the console.
         """
         assert self._image is not None
         with tempfile.TemporaryDirectory(prefix="schedlab-kernel-", dir=self._folder) as name:

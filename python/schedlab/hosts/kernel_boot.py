@@ -69,8 +69,6 @@ def qemu_version(program: str = QEMU) -> str:
 def boot_arguments(arguments: Mapping[str, str]) -> str:
     """Write the kernel's command line.
 
-    Examples
-    --------
     >>> boot_arguments({"run": "/checks -q", "policy": "rr"})
     'policy=rr run=/checks -q'
     """

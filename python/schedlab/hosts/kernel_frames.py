@@ -52,8 +52,6 @@ class Sent:
 def read_frames(data: bytes) -> Sent:
     """Take apart what came through the channel.
 
-    Examples
-    --------
     >>> head = FRAME.pack(MAGIC, TEXT, 0, 4, 0, 0)
     >>> read_frames(head + b"done" + head[:9]).lines
     ['done']
@@ -209,8 +207,6 @@ def _cut(events: np.ndarray, end_ns: int) -> np.ndarray:
 def read_overhead(lines: list[str]) -> dict[str, Any]:
     """Read what the instructions were spent on.
 
-    Examples
-    --------
     >>> read_overhead(["rr user=10/1 sched=90/3"])["rr"]["sched"]
     {'instructions': 90, 'times': 3}
     """

@@ -127,8 +127,6 @@ def cost_ns(job: Job, name: str) -> int:
 def with_program_pids(text: str, pids: dict[int, int], names: list[str]) -> tuple[str, int | None]:
     """Name tasks as the program does: `b[57]` of the kernel's is `b[3]` of the program's.
 
-    Examples
-    --------
     >>> with_program_pids("b[57] failed to run", {57: 3}, ["a", "a", "b"])
     ('b[3] failed to run', 3)
     """

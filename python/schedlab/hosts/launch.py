@@ -43,10 +43,7 @@ class Command:
 class Launcher:
     """One launcher process, for any number of runs one after another.
 
-    Raises
-    ------
-    UnavailableError
-        If the program is not built.
+    UnavailableError: the program is not built.
     """
 
     def __init__(self) -> None:

@@ -114,10 +114,7 @@ def run_cpus(n_cpus: int) -> tuple[int, ...]:
 class LinuxSession:
     """Runs jobs one after the other, each a tree of processes of its own.
 
-    Parameters
-    ----------
-    timeout_seconds : float
-        Longest time that one run may take.
+    `timeout_seconds` is the longest time on the wall clock that one run may take.
     """
 
     def __init__(self, *, timeout_seconds: float):

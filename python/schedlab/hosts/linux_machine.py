@@ -34,14 +34,10 @@ def processor_name() -> str:
 def describe_machine() -> dict[str, Any]:
     """Read what matters for scheduling.
 
-    Returns
-    -------
-    dict
-        `kernel`, `cpu`, `cpus`, `cpus_allowed`, `is_virtual`, `governors`,
-        `has_turbo`, `rt_period_us`, `rt_runtime_us` (-1: no limit), `has_rt_groups`
-        (built with CONFIG_RT_GROUP_SCHED),
-        `fair_server_ns` (per CPU; None: not known), `is_autogroup`,
-        `load_1min`, `has_sched_ext`. None where the machine does not say.
+    `kernel`, `cpu`, `cpus`, `cpus_allowed`, `is_virtual`, `governors`, `has_turbo`, `rt_period_us`,
+    `rt_runtime_us` (-1: no limit), `has_rt_groups` (built with CONFIG_RT_GROUP_SCHED), `fair_server_ns`
+    (per CPU; None: not known), `is_autogroup`, `load_1min`, `has_sched_ext`. None where the machine does
+    not say.
     """
     cpuinfo = _read("/proc/cpuinfo") or ""
     governors = {

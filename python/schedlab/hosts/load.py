@@ -85,30 +85,10 @@ def prepare_loader() -> Path:
 class LoadedPolicy:
     """A policy in the kernel, from `wait_until_attached` until `close`.
 
-    Parameters
-    ----------
-    built : BuiltPolicy
-        The policy and the values of its knobs.
-    loader : pathlib.Path
-        What `prepare_loader` returned.
-    is_partial : bool, default False
-        Let it have only tasks of the class SCHED_EXT, not all.
-    every_ms : int, default 1000
-        How often it counts, in milliseconds.
-    heartbeat_ms : int, default 0
-        Unload it when `beat` has not been called for so long, in milliseconds; 0: no matter.
-
-    Attributes
-    ----------
-    answer : Answer
-        All that the loader has said so far.
-
-    Raises
-    ------
-    PolicyError
-        If the policy does not compile for Linux.
-    HostError
-        If the loader cannot be started.
+    `loader` is what `prepare_loader` returned, `answer` all that it has said so far; it counts every
+    `every_ms`. A partial policy has only tasks of the class SCHED_EXT. With `heartbeat_ms` it is unloaded
+    when `beat` has not been called for so long. PolicyError: it does not compile for Linux; HostError: the
+    loader cannot be started.
     """
 
     def __init__(

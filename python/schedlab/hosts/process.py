@@ -87,21 +87,9 @@ class Log:
 class Supervised:
     """A command under `schedlab-supervise`; used by one thread, ended by any.
 
-    Parameters
-    ----------
-    command : list of str
-        Program and arguments.
-    has_input : bool, default False
-        Whether `write` will be used.
-    is_supervised : bool, default True
-        Whether what descends from it is to be found and ended, too; False: it starts nothing.
-    stdout_bytes_max : int, optional
-        What it may print before an answer counts as endless; None: any amount.
-
-    Raises
-    ------
-    HostError
-        If it cannot be started.
+    `has_input`: `write` will be used. Unless `is_supervised`, it starts nothing; otherwise what descends
+    from it is found and ended, too. More than `stdout_bytes_max` is an endless answer. HostError: it cannot
+    be started.
     """
 
     def __init__(
@@ -244,12 +232,8 @@ class Done:
 class ProcessSession:
     """Does jobs one after the other, each in a process of its own.
 
-    A host's own session says in `_run` what a job is, and calls `_wait_for`.
-
-    Parameters
-    ----------
-    timeout_seconds : float
-        Longest time on the wall clock that one run may take.
+    A host's own session says in `_run` what a job is, and calls `_wait_for`; a run may take
+    `timeout_seconds` on the wall clock.
     """
 
     def __init__(self, *, timeout_seconds: float):

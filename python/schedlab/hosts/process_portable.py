@@ -24,15 +24,7 @@ from .process import END_SECONDS, STDOUT_BYTES_MAX, Log, Supervised
 class Piped(Supervised):
     """A command that starts no other; used by one thread, ended by any.
 
-    Parameters
-    ----------
-    command : list of str
-        Program and arguments.
-
-    Raises
-    ------
-    HostError
-        If it cannot be started.
+    HostError: it cannot be started.
     """
 
     def __init__(self, command: list[str]):

@@ -94,21 +94,10 @@ def program() -> str:
 class Recorder:
     """One recorder process, for any number of recordings one after another.
 
-    Parameters
-    ----------
-    buffer_kib : int, default 8192
-        Ring of each CPU, 16 to 1,048,576 KiB; a power of two, or the next above.
-    has_yields : bool, default False
-        Whether to record `sched_yield`, too, which makes every system call of
-        the machine slower.
-    has_causes : bool, default False
-        Whether to record the system calls, too, by which tasks wait for each other,
-        and yields with them.
-
-    Raises
-    ------
-    UnavailableError
-        If the program is not built, or the kernel refuses; with the hint.
+    Each CPU has a ring of `buffer_kib`, 16 to 1,048,576, a power of two or the next above. `has_yields`
+    records `sched_yield`, too, which makes every system call of the machine slower; `has_causes` also the
+    calls by which tasks wait for each other. UnavailableError, with a hint: the program is not built, or
+    the kernel refuses.
     """
 
     def __init__(self, *, buffer_kib: int = 8192, has_yields: bool = False, has_causes: bool = False):
@@ -249,11 +238,8 @@ def convert_events(
 def import_events(source: Source, events: Path, *, is_anonymous: bool = False) -> dict[str, Any]:
     """Make events of another tool's trace, as a recorder would have written them.
 
-    Returns
-    -------
-    dict
-        What `schedlab-record import` found (hosts/linux/import/main.c), and `complaint`: why the tool that
-        printed the trace ended early, or None.
+    What `schedlab-record import` found (hosts/linux/import/main.c), and `complaint`: why the tool that
+    printed the trace ended early, or None.
     """
     is_piped = bool(source.command) or source.is_gzip or source.is_packed
     words = [

@@ -98,10 +98,7 @@ def request_line(job: Job) -> str:
 class SimSession:
     """One worker's server, restarted when the policy changes or the server dies.
 
-    Parameters
-    ----------
-    timeout_seconds : float
-        Longest time on the wall clock that one run may take.
+    `timeout_seconds` is the longest time on the wall clock that one run may take.
     """
 
     def __init__(self, *, timeout_seconds: float):

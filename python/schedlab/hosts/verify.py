@@ -36,23 +36,9 @@ _END = re.compile(r"^(verification time|processed \d|insns processed|stack depth
 def verify_policies(names: Sequence[str]) -> list[dict[str, Any]]:
     """Have policies verified, all that are new in one machine.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Names or paths.
-
-    Returns
-    -------
-    list of dict
-        In order: `policy`, `kernel`, `is_accepted`, `reason` (the verifier's, from the line of the source on;
-        empty if accepted) and `instructions` verified by callback.
-
-    Raises
-    ------
-    PolicyError
-        If one does not compile for BPF.
-    UnavailableError
-        If QEMU, clang or the kernel cannot be had.
+    In the order of `names`, which are names or paths: `policy`, `kernel`, `is_accepted`, `reason` (the
+    verifier's, from the line of the source on; empty if accepted) and `instructions` verified by callback.
+    PolicyError: one does not compile for BPF; UnavailableError: no QEMU, clang or kernel.
     """
     policies = [load_policy(name) for name in names]
     objects = [
@@ -96,18 +82,8 @@ def _keep(file: Path, answer: Answer) -> None:
 def reason_of(log: str) -> str:
     """What a verifier's log comes to: the line of the source it ended at, and what is wrong there.
 
-    Parameters
-    ----------
-    log : str
-        As the kernel wrote it.
+    `FILE:LINE: TEXT`, and the verifier's words below; where the log names no source, all of it.
 
-    Returns
-    -------
-    str
-        `FILE:LINE: TEXT`, and the verifier's words below; where it names no source, all of it.
-
-    Examples
-    --------
     >>> reason_of("; x = p->a @ a.bpf.c:7\\n3: (79) r1 = *(u64 *)(r0 +0)\\nR0 invalid mem access 'scalar'\\nprocessed 4 insns")
     "a.bpf.c:7: x = p->a\\nR0 invalid mem access 'scalar'"
     """

@@ -26,11 +26,8 @@ from .sim import SimHost, SimSession, file_hash
 class WasmHost(SimHost):
     """The simulator in a sandbox; virtual time, and the same records.
 
-    Parameters
-    ----------
-    limits : sequence of int, optional
-        Instructions of a callback and of a run, bytes of memory and of records, as
-        `wasm_run.Limits` has them; default: its own.
+    `limits` are instructions of a callback and of a run, bytes of memory and of records; default: those of
+    `wasm_run.Limits`.
     """
 
     name = "wasm"

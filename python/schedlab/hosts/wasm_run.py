@@ -76,10 +76,7 @@ class Limits:
 class Engine:
     """Compiled modules of one simulator and one policy.
 
-    Parameters
-    ----------
-    policy : pathlib.Path
-        What `compile_wasm` has made.
+    `policy` is what `compile_wasm` has made.
     """
 
     def __init__(self, policy: Path):
@@ -114,12 +111,8 @@ class Engine:
 class Run:
     """One run: an instance of each module, and what they say.
 
-    Attributes
-    ----------
-    answer : dict
-        What the simulator printed, with `policy_cost`: instructions by callback.
-    log : bytes
-        What the policy printed.
+    `answer` is what the simulator printed, with `policy_cost`, instructions by callback; `log` what the
+    policy printed.
     """
 
     def __init__(self, engine: Engine, store: wasmtime.Store, limits: Limits):

@@ -110,8 +110,6 @@ def _mixed(run: Mapping[str, Any]) -> str:
 def grade_of(recorded: float, replayed: float, *, is_count: bool) -> str:
     """Grade one value.
 
-    Examples
-    --------
     >>> grade_of(100, 109, is_count=False), grade_of(100, 75, is_count=False), grade_of(3, 5, is_count=True)
     ('good', 'rough', 'good')
     """

@@ -56,8 +56,6 @@ class Bound:
 def parse_bound(text: str) -> Bound:
     """Read a bound.
 
-    Examples
-    --------
     >>> parse_bound("wakeup_p99 < 5ms")
     Bound(metric='wakeup_p99', limit_ns=5000000)
     """
@@ -110,12 +108,8 @@ class Watch:
 class Canary:
     """A guard of a policy, ready before that is loaded; in a thread of its own.
 
-    Attributes
-    ----------
-    broken : dict or None
-        The bound that was broken, and by what.
-    reason : str or None
-        Why the guard ended the policy; None: it did not.
+    `broken` is the bound that was broken, and by what; `reason` why the guard ended the policy, None where
+    it did not.
     """
 
     def __init__(self, bounds: Sequence[Bound]):

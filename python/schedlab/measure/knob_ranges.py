@@ -60,8 +60,6 @@ class Range:
 def rounded(value: int) -> int:
     """Two digits of a number: more are no setting that anybody would keep.
 
-    Examples
-    --------
     >>> rounded(4_738_291), rounded(-96), rounded(7)
     (4700000, -96, 7)
     """

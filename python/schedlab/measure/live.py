@@ -72,18 +72,10 @@ class EventStream:
 class LiveTasks:
     """Who runs, who waits and since when, from a recorder's events as they come.
 
-    Attributes
-    ----------
-    seen_ns : int
-        Up to when all is known, on CLOCK_MONOTONIC, in nanoseconds.
-    n_lost : int
-        Events that the kernel's rings had no room for.
-    waits_ns, waited_ns : dict of int to int
-        By CPU and by pid, in the last feed: time that tasks were runnable and did not run.
-    current : dict of int to int
-        By CPU: pid of the task that runs.
-    queue : dict of int to int
-        By CPU: runnable tasks, the running one among them.
+    All is known up to `seen_ns` on CLOCK_MONOTONIC but `n_lost` events that the kernel's rings had no room
+    for. By CPU: `current`, the pid that runs, and `queue`, the number of runnable tasks, the running one
+    among them; `waits_ns` by CPU and `waited_ns` by pid are the time, in the last feed, that tasks were
+    runnable and did not run.
     """
 
     def __init__(self) -> None:

@@ -115,8 +115,6 @@ READERS: dict[str, Reader] = {
 def tool_of(argv: Sequence[str]) -> str | None:
     """Name the benchmark that a command is.
 
-    Examples
-    --------
     >>> tool_of(["/usr/bin/hackbench", "-g", "2"])
     'hackbench'
     """
@@ -127,8 +125,6 @@ def tool_of(argv: Sequence[str]) -> str | None:
 def read_figures(argv: Sequence[str], text: str, *, since: float) -> dict[str, float]:
     """Read what a benchmark said about its run.
 
-    Examples
-    --------
     >>> read_figures(["hackbench"], "Time: 0.109", since=0)
     {'hackbench_ns': 109000000.0}
     """
@@ -139,8 +135,6 @@ def read_figures(argv: Sequence[str], text: str, *, since: float) -> dict[str, f
 def describe_figure(name: str) -> tuple[str, int]:
     """Say what a benchmark's own figure is.
 
-    Examples
-    --------
     >>> describe_figure("stress_ng_cpu_per_s")
     ('1/s', 1)
     """
@@ -152,8 +146,6 @@ def describe_figure(name: str) -> tuple[str, int]:
 def tool_of_figure(name: str) -> str | None:
     """Name the benchmark that prints a figure.
 
-    Examples
-    --------
     >>> tool_of_figure("rt_app_wakeup_p99_ns"), tool_of_figure("wall_ns")
     ('rt-app', None)
     """

@@ -103,12 +103,8 @@ def _clean(name: str) -> str:
 class Top:
     """Watches all tasks of this machine.
 
-    Attributes
-    ----------
-    counts : numpy.ndarray, shape (n_buckets + 1,)
-        Wake-ups since the start by bucket of latency; the last has what is longer.
-    sum_ns : int
-        Sum of these latencies.
+    `counts`, shape (n_buckets + 1,), are wake-ups since the start by bucket of latency, the last of what is
+    longer; `sum_ns` is the sum of these latencies.
     """
 
     def __init__(self) -> None:

@@ -296,8 +296,6 @@ def _tell(
 def front_of(points: Sequence[tuple[float, ...]]) -> list[int]:
     """Which points no other one beats in everything; smaller is better, and of equal ones the first counts.
 
-    Examples
-    --------
     >>> front_of([(1, 9), (5, 5), (6, 6), (9, 1), (5, 5)])
     [0, 1, 3]
     """

@@ -159,19 +159,8 @@ def states_ns(timeline: Timeline, task: int, begin_ns: int, end_ns: int) -> dict
 def explain_wait(timeline: Timeline, stretch: Stretch, cpus: Sequence[int] | None = None) -> Wait:
     """Account for the CPUs of a waiting task.
 
-    Parameters
-    ----------
-    timeline : Timeline
-        A run that passes consistency.py.
-    stretch : Stretch
-        One in which a task waited.
-    cpus : sequence of int, optional
-        CPUs on which it may run; default: all.
-
-    Returns
-    -------
-    Wait
-        Whose parts add up to its length times its CPUs.
+    Of a run that passes consistency.py, and a stretch in which a task waited; `cpus`: those on which it may
+    run, default all. The parts of the Wait add up to its length times its CPUs.
     """
     tasks = timeline.by_task
     at, begin, end = stretch.at, stretch.begin_ns, stretch.end_ns

@@ -34,23 +34,11 @@ CLOCK_ERROR_MAX, CLOCK_ERROR_NS = 0.05, 2_000_000
 def replayed_part(timeline: Timeline, work_ns: np.ndarray, names: np.ndarray) -> dict[str, Any]:
     """Add up what each task had of the CPU time that was recorded of it.
 
-    Parameters
-    ----------
-    timeline : Timeline
-        Records of the replay.
-    work_ns : numpy.ndarray of int, shape (n_program_tasks,)
-        CPU time that was recorded of each task, in nanoseconds, and up to
-        `STILL_RUNNABLE_NS` more.
-    names : numpy.ndarray of str, shape (n_program_tasks,)
-        Of the tasks.
-
-    Returns
-    -------
-    dict
-        `recorded_ns` and `replayed_ns`, CPU time of all tasks; `tasks`, how many ran when
-        they were recorded; `tasks_started`, how many of these run in the replay;
-        `tasks_short`, how many had less than 95 % of their CPU time, the names of the
-        first of these in `short`.
+    `work_ns`, shape (n_program_tasks,), is the CPU time that was recorded of each task, in nanoseconds, and
+    up to `STILL_RUNNABLE_NS` more. Returns `recorded_ns` and `replayed_ns`, CPU time of all tasks; `tasks`,
+    how many ran when they were recorded; `tasks_started`, how many of these run in the replay;
+    `tasks_short`, how many had less than 95 % of their CPU time, the names of the first of these in
+    `short`.
     """
     tasks = timeline.by_task
     ran = np.where(tasks.kind == Kind.STOP, tasks.arg, 0).astype(np.int64)
@@ -78,18 +66,8 @@ def replayed_part(timeline: Timeline, work_ns: np.ndarray, names: np.ndarray) ->
 def check_replay(part: dict[str, Any]) -> str:
     """Decide whether a replay has done what was recorded.
 
-    Parameters
-    ----------
-    part : dict
-        As `replayed_part` returns it.
+    `"ok"`, or what is missing in words; `part` is what `replayed_part` returned.
 
-    Returns
-    -------
-    str
-        `"ok"`, or what is missing, in words.
-
-    Examples
-    --------
     >>> check_replay({"recorded_ns": 100, "replayed_ns": 96, "tasks": 2, "tasks_started": 2})
     'ok'
     """
@@ -107,17 +85,7 @@ def check_replay(part: dict[str, Any]) -> str:
 def check_clock(timeline: Timeline, clock: dict[str, Any]) -> str:
     """Hold the CPU time of all tasks against the clock of the threads that they ran on.
 
-    Parameters
-    ----------
-    timeline : Timeline
-        Records of the run.
-    clock : dict
-        As `hosts.host.Outcome.clock`, in nanoseconds.
-
-    Returns
-    -------
-    str
-        `"ok"`, or what does not add up, in words.
+    `"ok"`, or what does not add up, in words; `clock` is that of `hosts.host.Outcome`, in nanoseconds.
     """
     spans = timeline.spans
     ran_ns = int(spans.ran_ns[spans.is_run].sum())
@@ -135,18 +103,8 @@ def check_clock(timeline: Timeline, clock: dict[str, Any]) -> str:
 def taken_from(clock: dict[str, Any]) -> str | None:
     """Say when other processes had more of a run's CPUs than the run itself.
 
-    Parameters
-    ----------
-    clock : dict
-        As `hosts.host.Outcome.clock`, in nanoseconds.
+    Why the run is void, or None; `clock` is that of `hosts.host.Outcome`, in nanoseconds.
 
-    Returns
-    -------
-    str or None
-        Why the run is void; None: it is not.
-
-    Examples
-    --------
     >>> taken_from({"taken_ns": 10, "clock_ns": 11})
     >>> taken_from({"taken_ns": 3_000_000, "clock_ns": 1_000_000})
     'void: other processes had 3.0 ms of the CPUs of this run, which had 1.0 ms itself, so its times are theirs; repeat it on an idle machine'

@@ -69,23 +69,10 @@ class Expectations:
 def check(timeline: Timeline, expectations: Expectations | None = None) -> str:
     """Compare a run with what is possible.
 
-    Parameters
-    ----------
-    timeline : Timeline
-        The run's records.
-    expectations : Expectations, optional
-        What is known besides; a law that needs what is not known is not checked.
-
-    Returns
-    -------
-    str
-        `"ok"`, or the earliest violation in words, with time, task and CPU.
-
-    Notes
-    -----
-    The form of single records (known kinds, rising times) is checked when they
-    are read. A declared work is not compared when a task was cut off by the
-    horizon, except that it may not have been exceeded.
+    `"ok"`, or the earliest violation in words, with time, task and CPU. A law that needs what is not known
+    is not checked. The form of single records (known kinds, rising times) is checked when they are read. A
+    declared work is not compared when a task was cut off by the horizon, except that it may not have been
+    exceeded.
     """
     expected = expectations or Expectations()
     if timeline.records.n_lost:

@@ -99,22 +99,9 @@ class _Actual:
 def follow(timeline: Timeline, course: Course) -> Violation | None:
     """Hold the records of a run against what its program says of each task.
 
-    Parameters
-    ----------
-    timeline : Timeline
-        A run that passes consistency.py.
-    course : Course
-        Its program.
-
-    Returns
-    -------
-    Violation or None
-        The first event, of those that are wrong, that is found.
-
-    Notes
-    -----
-    Only valid of a host that executes programs exactly, as the simulator does without
-    costs that tasks are charged with.
+    Returns the first event, of those that are wrong, that is found. The run passes consistency.py. Only
+    valid of a host that executes programs exactly, as the simulator does without costs that tasks are
+    charged with.
     """
     tasks = timeline.by_task
     if len(tasks.row) == 0:

@@ -257,23 +257,8 @@ HEADLINES = (
 def find_metric(name: str) -> Metric:
     """Look a metric up by its name, with or without its unit.
 
-    Parameters
-    ----------
-    name : str
-        Such as `"wakeup_ns_p99"`, or shorter `"wakeup_p99"`.
+    NotFoundError, with the nearest name: there is none.
 
-    Returns
-    -------
-    Metric
-        The entry of the dictionary.
-
-    Raises
-    ------
-    NotFoundError
-        If there is none; the message has the nearest name.
-
-    Examples
-    --------
     >>> find_metric("wakeup_p99").name
     'wakeup_ns_p99'
     >>> find_metric("throughput").name
@@ -306,25 +291,12 @@ class RunMetrics:
 def compute_metrics(timeline: Timeline, *, weight: ArrayLike | None = None) -> RunMetrics:
     """Compute every metric of a run.
 
-    Parameters
-    ----------
-    timeline : Timeline
-        The run's records, checked.
-    weight : array_like of int, shape (n_program_tasks,), optional
-        Weight of the task with pid i + 1, 1 to 10000; default: all equal.
-        Tasks beyond the array count as 100.
+    `weight`, shape (n_program_tasks,), is that of the task with pid i + 1, 1 to 10000; default: all equal.
+    Tasks beyond it count as 100, and a weight that changes during the run counts with its first value.
 
-    Returns
-    -------
-    RunMetrics
-        Run, task and CPU level.
-
-    Notes
-    -----
-    Not valid when records were lost, or when consistency.check finds a violation:
-    check first. Waits and latencies still open when the run ends count in
-    `wait_ns` and `starvation_ns` up to that moment, but not as wake-ups. A
-    weight that changes during the run counts with its first value.
+    Not valid when records were lost, or when consistency.check finds a violation: check first. Waits and
+    latencies still open when the run ends count in `wait_ns` and `starvation_ns` up to that moment, but not
+    as wake-ups.
     """
     tasks = _task_level(timeline, weight)
     cpus = _cpu_level(timeline)
@@ -470,8 +442,6 @@ def _cpu_level(timeline: Timeline) -> dict[str, Any]:
 def _ranked(values: np.ndarray, fractions: list[float]) -> list[int]:
     """Nearest-rank quantiles of whole numbers, by one partial sort.
 
-    Notes
-    -----
     The value of rank ceil(q n), which is one that was observed; report it as
     such, not as an estimate between two of them.
     """
@@ -484,17 +454,8 @@ def _ranked(values: np.ndarray, fractions: list[float]) -> list[int]:
 def statistics(base: str, values: np.ndarray) -> dict[str, Any]:
     """Mean and percentiles of one quantity under the names of the dictionary.
 
-    Parameters
-    ----------
-    base : str
-        Such as `"turnaround_ns"`.
-    values : numpy.ndarray of int, shape (n,)
-        In the quantity's unit.
-
-    Returns
-    -------
-    dict of str to (int, float or None)
-        `BASE_mean` and so on; None of nothing.
+    `base` is such as `"turnaround_ns"`, `values` of shape (n,) in its unit; `BASE_mean` and so on are None
+    of nothing.
     """
     names = [f"{base}_{s}" for s in ("mean", "p50", "p95", "p99", "max")]
     if len(values) == 0:

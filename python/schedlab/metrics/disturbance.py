@@ -26,20 +26,10 @@ DISTURBED_MAX = 0.10
 def disturbance(timeline: Timeline, *, steal_ns: Mapping[int, int] | None = None) -> dict[str, Any]:
     """Add up what untraced tasks had of the CPUs, and what of that traced tasks waited for.
 
-    Parameters
-    ----------
-    timeline : Timeline
-        The recording.
-    steal_ns : mapping of int to int, optional
-        What a hypervisor took of each CPU meanwhile, in nanoseconds; default: nothing.
-
-    Returns
-    -------
-    dict
-        `others_ns`, CPU time of untraced tasks on the CPUs that traced ones ran on;
-        `lost_ns`, the part of it in which a traced task waited, at each moment for as many
-        CPUs as both wait and are taken; `steal_ns` of these CPUs; `share`, what `lost_ns` and
-        `steal_ns` are of all the CPU time that the traced tasks asked for.
+    `steal_ns` is what a hypervisor took of each CPU meanwhile, in ns. Returns `others_ns`, CPU time of
+    untraced tasks on the CPUs that traced ones ran on; `lost_ns`, the part of it in which a traced task
+    waited, at each moment for as many CPUs as both wait and are taken; `steal_ns` of these CPUs; `share`,
+    what `lost_ns` and `steal_ns` are of all the CPU time that the traced tasks asked for.
     """
     events = timeline.records.events
     used = np.unique(events["cpu"][events["kind"] == Kind.RUN])
@@ -82,18 +72,8 @@ def _overlap(a: tuple[Any, ...], b: tuple[Any, ...]) -> int:
 def describe_disturbance(found: dict[str, Any]) -> str | None:
     """Put it in one sentence.
 
-    Parameters
-    ----------
-    found : dict
-        As `disturbance` returns it.
+    `found` is what `disturbance` returned; None where others had none of the CPUs.
 
-    Returns
-    -------
-    str or None
-        None where others had none of the CPUs.
-
-    Examples
-    --------
     >>> describe_disturbance({"others_ns": 1_067_000_000, "lost_ns": 292_000_000, "steal_ns": 0, "share": 0.5})
     'other processes had 1067.0 ms of its CPUs, 292.0 ms of it while its tasks waited: 50.0 % of the CPU time that these asked for'
     """
@@ -109,25 +89,11 @@ def describe_disturbance(found: dict[str, Any]) -> str | None:
 def counted_disturbance(*, busy_ns: int, own_ns: int, steal_ns: int, available_ns: int) -> dict[str, Any]:
     """What others had of the CPUs while commands ran, from the kernel's counts alone.
 
-    Without a recording nobody knows which of it a command waited for; so it is told as
-    a part of what the CPUs had to give.
-
-    Parameters
-    ----------
-    busy_ns : int
-        What all processes and interrupts had of the CPUs that the commands might use.
-    own_ns : int
-        What the commands had, those of `--background` included.
-    steal_ns : int
-        What a hypervisor took of these CPUs.
-    available_ns : int
-        Wall time times CPUs.
-
-    Returns
-    -------
-    dict
-        `others_ns`, never below 0 though ticks are coarse; `steal_ns`, `available_ns`, and
-        `share`, what others and the hypervisor had of the CPUs.
+    Without a recording nobody knows which of it a command waited for; so it is told as a part of what the
+    CPUs had to give. `busy_ns` is what all processes and interrupts had of the CPUs that the commands might
+    use; `own_ns` what the commands had, those of `--background` included; `steal_ns` what a hypervisor took
+    of these CPUs; `available_ns` wall time times CPUs. Returns `others_ns`, never below 0 though ticks are
+    coarse; `steal_ns`, `available_ns`, and `share`, what others and the hypervisor had of the CPUs.
     """
     others_ns = max(busy_ns - own_ns, 0)
     share = min((others_ns + steal_ns) / available_ns, 1.0) if available_ns else 0.0
@@ -137,18 +103,9 @@ def counted_disturbance(*, busy_ns: int, own_ns: int, steal_ns: int, available_n
 def describe_counted(found: dict[str, Any]) -> str:
     """Put it in one sentence.
 
-    Parameters
-    ----------
-    found : dict
-        As `counted_disturbance` returns it.
+    `found` is what `counted_disturbance` returned. It is said where others had no time, too: a reader sees
+    that it was looked for.
 
-    Returns
-    -------
-    str
-        Others' time where they had none, too: a reader sees that it was looked for.
-
-    Examples
-    --------
     >>> describe_counted({"others_ns": 40_000_000, "steal_ns": 0, "available_ns": 2_000_000_000, "share": 0.02})
     'other processes had 40.0 ms of the 2000.0 ms that its CPUs had to give meanwhile: 2.0 %'
     """

@@ -28,23 +28,9 @@ CHUNK = 1 << 16
 def jain(values: np.ndarray) -> float | None:
     """Jain's index of fairness.
 
-    Parameters
-    ----------
-    values : numpy.ndarray of float, shape (n,)
-        What each received, not negative.
+    From 1 / n (one has all) to 1 (all equal), of what each received, not negative; None when there is
+    nothing to share out. R. Jain, D. Chiu, W. Hawe, DEC-TR-301, 1984.
 
-    Returns
-    -------
-    float or None
-        Between 1 / n (one has all) and 1 (all equal); None when there is
-        nothing to share out.
-
-    References
-    ----------
-    .. [1] R. Jain, D. Chiu, W. Hawe, DEC-TR-301, 1984.
-
-    Examples
-    --------
     >>> jain(np.array([1.0, 1.0])), jain(np.array([1.0, 0.0]))
     (1.0, 0.5)
     """
@@ -57,29 +43,14 @@ def jain(values: np.ndarray) -> float | None:
 def deserved_ns(timeline: Timeline, *, weight: ArrayLike | None = None) -> np.ndarray:
     """CPU time that each task's weight entitled it to.
 
-    Parameters
-    ----------
-    timeline : Timeline
-        The run.
-    weight : array_like of int, shape (n_program_tasks,), optional
-        Weight of the task with pid i + 1, positive; default: all equal.
+    In nanoseconds, shape (n_tasks,), in the order of `timeline.by_task.keys`; by the fluid model of A.
+    Parekh, R. Gallager, "A generalized processor sharing approach to flow control in integrated services
+    networks", 1993. `weight`, shape (n_program_tasks,), is that of the task with pid i + 1, positive;
+    default: all equal.
 
-    Returns
-    -------
-    numpy.ndarray of float, shape (n_tasks,)
-        Nanoseconds, in the order of `timeline.by_task.keys`.
-
-    Notes
-    -----
-    Affinity and caps are not taken into account: a task bound to a crowded CPU
-    counts as treated badly, which from the task's side it is. With more than
-    one CPU and more than 256 distinct weights, weights within a few percent of
-    each other are treated as equal.
-
-    References
-    ----------
-    .. [1] A. Parekh, R. Gallager, "A generalized processor sharing approach to
-       flow control in integrated services networks", 1993.
+    Affinity and caps are not taken into account: a task bound to a crowded CPU counts as treated badly,
+    which from the task's side it is. With more than one CPU and more than 256 distinct weights, weights
+    within a few percent of each other are treated as equal.
     """
     tasks = timeline.by_task
     n_tasks = len(tasks.keys)
@@ -185,19 +156,9 @@ def _service_ns(
 def _ideal_rates(counts: np.ndarray, class_weight: np.ndarray, n_cpus: int) -> np.ndarray:
     """Share of one CPU that each class deserves per task, by water-filling.
 
-    Parameters
-    ----------
-    counts : numpy.ndarray of float, shape (n_classes, n)
-        Runnable tasks per class, heaviest class first.
-    class_weight : numpy.ndarray of float, shape (n_classes,)
-        Falling.
-    n_cpus : int
-        Number of CPUs.
-
-    Returns
-    -------
-    numpy.ndarray of float, shape (n_classes, n)
-        Between 0 and 1; classes without tasks have a value that nobody uses.
+    `counts` are runnable tasks per class, shape (n_classes, n), heaviest class first; `class_weight` falls.
+    Returns rates of the shape of `counts`, from 0 to 1; classes without tasks have a value that is not
+    used.
     """
     free = np.full(counts.shape[1], float(n_cpus))
     weight_left = class_weight @ counts

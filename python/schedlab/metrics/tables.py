@@ -26,17 +26,8 @@ def task_columns(
 ) -> dict[str, Any]:
     """Task-level metrics, with what the program calls each task.
 
-    Parameters
-    ----------
-    metrics : RunMetrics
-        What `compute_metrics` returned.
-    names, classes : sequence, shape (n_program_tasks,), optional
-        Name and class number of the task with pid i + 1.
-
-    Returns
-    -------
-    dict of str to numpy.ndarray or list, shape (n_tasks,)
-        `RunMetrics.tasks`, with `class` and `name`, where they are given, after `task`.
+    `names` and `classes` are name and class number of the task with pid i + 1; where they are given,
+    `class` and `name` follow `task` in the columns of `RunMetrics.tasks`.
     """
     index = (metrics.tasks["task"].astype(np.int64) - 1).tolist()
     labels = {
@@ -50,35 +41,15 @@ def task_columns(
 def tasks_table(
     metrics: RunMetrics, *, names: Sequence[str] | None = None, classes: Sequence[int] | None = None
 ) -> pl.DataFrame:
-    """Task-level metrics as a table.
-
-    Parameters
-    ----------
-    metrics : RunMetrics
-        From `compute_metrics`.
-    names, classes : sequence of str, optional
-        As for `task_columns`.
-
-    Returns
-    -------
-    polars.DataFrame
-        See `table_of`.
-    """
+    """Task-level metrics as a table."""
     return table_of(task_columns(metrics, names=names, classes=classes))
 
 
 def as_columns(columns: dict[str, Any]) -> dict[str, Column]:
     """Task-level metrics as the columns of a table.
 
-    Parameters
-    ----------
-    columns : dict
-        What `task_columns` returned, of one run or of several, one after the other.
-
-    Returns
-    -------
-    dict of str to Column
-        One row per task; what did not come to pass, or is not defined, is null.
+    Of what `task_columns` returned, of one run or of several, one after the other. One row per task; what
+    did not come to pass, or is not defined, is null.
     """
     return {name: _as_column(name, values) for name, values in columns.items()}
 
@@ -97,33 +68,14 @@ def _as_column(name: str, values: Any) -> Column:
 
 
 def table_of(columns: dict[str, Any]) -> pl.DataFrame:
-    """Make a table of task-level metrics.
-
-    Parameters
-    ----------
-    columns : dict
-        As for `as_columns`.
-
-    Returns
-    -------
-    polars.DataFrame
-        The same.
-    """
+    """Make a table of task-level metrics."""
     return table(as_columns(columns))
 
 
 def metric_columns(metrics: RunMetrics) -> dict[str, Column]:
     """Run- and CPU-level metrics as the columns of a long table.
 
-    Parameters
-    ----------
-    metrics : RunMetrics
-        What `compute_metrics` returned.
-
-    Returns
-    -------
-    dict of str to Column
-        `metric`, `cpu` (null at run level), `value`, `unit`.
+    `metric`, `cpu` (null at run level), `value`, `unit`.
     """
     names, values = [*metrics.run], [*metrics.run.values()]
     for name, of_cpus in metrics.cpus.items():
@@ -143,16 +95,5 @@ def metric_columns(metrics: RunMetrics) -> dict[str, Column]:
 
 
 def metrics_table(metrics: RunMetrics) -> pl.DataFrame:
-    """Run- and CPU-level metrics as a table; see `metric_columns`.
-
-    Parameters
-    ----------
-    metrics : RunMetrics
-        What `compute_metrics` returned.
-
-    Returns
-    -------
-    polars.DataFrame
-        One row per metric, and CPU.
-    """
+    """Run- and CPU-level metrics as a table; see `metric_columns`."""
     return table(metric_columns(metrics))

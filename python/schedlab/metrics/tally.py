@@ -30,16 +30,8 @@ NONE = -1
 def columns_of(tasks: list[dict[str, Any]]) -> dict[str, np.ndarray]:
     """Task-level metrics of what the tasks noted.
 
-    Parameters
-    ----------
-    tasks : list of dict
-        Lines of `tasks.jsonl`, by number; those that did not arrive are left out.
-
-    Returns
-    -------
-    dict of str to numpy.ndarray, shape (n_tasks,)
-        By name without `task_`, as `dictionary.RunMetrics.tasks`; times in nanoseconds,
-        -1 where one did not come to pass.
+    `tasks` are lines of `tasks.jsonl`, by number; those that did not arrive are left out. By name without
+    `task_`, as `dictionary.RunMetrics.tasks`; times in nanoseconds, -1 where one did not come to pass.
     """
     tasks = [task for task in tasks if task["arrival_ns"] is not None]
 
@@ -70,23 +62,9 @@ def check(
 ) -> str:
     """Look for what no machine can do.
 
-    Parameters
-    ----------
-    columns : dict
-        What `columns_of` returned.
-    n_cpus : int
-        CPUs of the run.
-    elapsed_ns : int
-        Its length in nanoseconds.
-    work_ns : array_like of int, shape (n_program_tasks,)
-        CPU time that the program's tasks declare; -1 where that is not known.
-    late_ns : int, default 0
-        How long after its end tasks that had not ended may have gone on, in nanoseconds.
-
-    Returns
-    -------
-    str
-        `"ok"`, or what is impossible.
+    `"ok"`, or what is impossible. `work_ns`, shape (n_program_tasks,), is the CPU time that the program's
+    tasks declare, -1 where that is not known; `late_ns`, how long after the end of the run tasks that had
+    not ended may have gone on.
     """
     run, first_run, end = columns["run_ns"], columns["first_run_ns"], columns["end_ns"]
     has_ended = end >= 0
@@ -109,27 +87,13 @@ def check(
 def wrong_length(columns: dict[str, np.ndarray], *, work_ns: np.ndarray, has_calls: np.ndarray) -> str:
     """Compare the CPU time of tasks that only compute with what their programs state.
 
-    Parameters
-    ----------
-    columns : dict
-        What `columns_of` returned.
-    work_ns : array_like of int, shape (n_program_tasks,)
-        CPU time that the program's tasks declare; -1 where that is not known.
-    has_calls : array_like of bool, shape (n_program_tasks,)
-        Tasks with phases whose CPU time is the machine's; they are left out.
+    Why the run is void: its work was not as long as stated, within a tenth; else empty. `work_ns`, shape
+    (n_program_tasks,), is the CPU time that the program's tasks declare, -1 where that is not known; tasks
+    of which `has_calls` is true have phases whose CPU time is the machine's, and are left out.
 
-    Returns
-    -------
-    str
-        Why the run is void: its work was not as long as stated, within a tenth; empty where it was.
-
-    Notes
-    -----
     Tasks that did not end are left out, and `TOLERANCE_NS` a task is allowed for what Linux
     does to begin and end it.
 
-    Examples
-    --------
     >>> columns = {"task": np.array([1]), "end_ns": np.array([9]), "run_ns": np.array([131_000_000])}
     >>> wrong_length(columns, work_ns=[290_000_000], has_calls=[False])[:72]
     'work took 131.0 ms of CPU time where the workload says 290.0 ms (-54.8 %'
@@ -149,20 +113,7 @@ def wrong_length(columns: dict[str, np.ndarray], *, work_ns: np.ndarray, has_cal
 def tally_metrics(columns: dict[str, np.ndarray], *, n_cpus: int, elapsed_ns: int) -> RunMetrics:
     """Compute what can be known without records.
 
-    Parameters
-    ----------
-    columns : dict
-        What `columns_of` returned.
-    n_cpus : int
-        CPUs of the run.
-    elapsed_ns : int
-        Its length in nanoseconds.
-
-    Returns
-    -------
-    RunMetrics
-        Every run-level name of the dictionary, None where it is not known; no
-        CPU-level ones.
+    Every run-level name of the dictionary, None where it is not known; no CPU-level ones.
     """
     has_ended = columns["end_ns"] >= 0
     n, n_ended = len(has_ended), int(has_ended.sum())

@@ -25,23 +25,10 @@ GATHERED = 1 << 16
 def stable_order(keys: np.ndarray) -> np.ndarray:
     """Indices that sort small whole numbers and keep equal ones in order.
 
-    Parameters
-    ----------
-    keys : numpy.ndarray of unsigned int, shape (n,)
-        Values below 2**32.
+    As `np.argsort(keys, kind="stable")` gives, of unsigned keys below 2**32. NumPy sorts 16-bit keys by
+    radix, in linear time, and wider ones by merging, four times slower here; so wider keys are sorted as
+    two digits.
 
-    Returns
-    -------
-    numpy.ndarray of int64, shape (n,)
-        As `np.argsort(keys, kind="stable")` gives.
-
-    Notes
-    -----
-    NumPy sorts 16-bit keys by radix, in linear time, and wider ones by
-    merging, four times slower here; so wider keys are sorted as two digits.
-
-    Examples
-    --------
     >>> stable_order(np.array([70000, 1, 70000, 0], np.uint32)).tolist()
     [3, 1, 0, 2]
     """
@@ -56,18 +43,8 @@ def stable_order(keys: np.ndarray) -> np.ndarray:
 def distinct(values: np.ndarray) -> np.ndarray:
     """Values without repetition, ascending.
 
-    Parameters
-    ----------
-    values : numpy.ndarray, shape (n,)
-        In any order.
+    As `np.unique` gives, which takes ten times as long for some hundred numbers.
 
-    Returns
-    -------
-    numpy.ndarray, shape (n_distinct,)
-        As `np.unique` gives, which takes ten times as long for some hundred numbers.
-
-    Examples
-    --------
     >>> distinct(np.array([7, 1, 7])).tolist()
     [1, 7]
     """
@@ -80,20 +57,8 @@ def distinct(values: np.ndarray) -> np.ndarray:
 def is_among(values: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Which values are among others.
 
-    Parameters
-    ----------
-    values : numpy.ndarray, shape (n,)
-        In any order.
-    others : numpy.ndarray, shape (n_others,)
-        Ascending.
+    As `np.isin` gives; `others` ascend.
 
-    Returns
-    -------
-    numpy.ndarray of bool, shape (n,)
-        As `np.isin` gives.
-
-    Examples
-    --------
     >>> is_among(np.array([7, 1, 9]), np.array([1, 7])).tolist()
     [True, True, False]
     """
@@ -144,19 +109,7 @@ class Ordered:
 def order_by(events: np.ndarray, rows: np.ndarray, key: str) -> Ordered:
     """Sort some events by `"task"` or `"cpu"`.
 
-    Parameters
-    ----------
-    events : numpy.ndarray of RECORD_DTYPE, shape (n_records,)
-        All events of a run.
-    rows : numpy.ndarray of int64, shape (n,)
-        Which of them to take, ascending.
-    key : {"task", "cpu"}
-        What to sort by.
-
-    Returns
-    -------
-    Ordered
-        The chosen events, sorted.
+    `rows` are those to take, ascending.
     """
     keys = np.ascontiguousarray(events[key])
     if len(rows) < len(events):
@@ -205,23 +158,8 @@ class Spans:
 def cut_spans(cpus: Ordered, *, n_cpus: int, end_ns: int) -> Spans:
     """Cut every CPU's time into runs and gaps.
 
-    Parameters
-    ----------
-    cpus : Ordered
-        RUN, STOP and OVERHEAD by CPU.
-    n_cpus : int
-        Number of CPUs, with those where nothing happened.
-    end_ns : int
-        End of the run in nanoseconds.
-
-    Returns
-    -------
-    Spans
-        What each CPU did.
-
-    Notes
-    -----
-    Valid only when RUN and STOP alternate on each CPU, which consistency.py checks.
+    `cpus` are RUN, STOP and OVERHEAD by CPU; `n_cpus` counts those where nothing happened, too. Valid only
+    when RUN and STOP alternate on each CPU, which consistency.py checks.
     """
     is_overhead = cpus.kind == Kind.OVERHEAD
     within = np.cumsum(np.where(is_overhead, cpus.arg, 0).view(np.int64))

@@ -275,8 +275,6 @@ def save(chart: Any, path: Path) -> list[Path]:
 def heading(metric: str) -> str:
     """Title of a metric's chart: its label, and which way is better.
 
-    Examples
-    --------
     >>> heading("starvation_ns")
     'Longest wait (lower is better)'
     """

@@ -43,8 +43,6 @@ def _varint(value: int) -> bytes:
 def message(fields: Mapping[int, int | str | bytes]) -> bytes:
     """Encode a protobuf message.
 
-    Examples
-    --------
     >>> message({1: 150, 2: "ok"}).hex()
     '08960112026f6b'
     >>> message({1: -1}).hex()

@@ -49,15 +49,7 @@ class _Symbol(NamedTuple):
 class ElfFile:
     """One file, read whole.
 
-    Parameters
-    ----------
-    path : str or pathlib.Path
-        A shared object.
-
-    Raises
-    ------
-    PolicyError
-        If it is not such a file, or is cut short; from every method.
+    PolicyError, from every method: it is no shared object, or is cut short.
     """
 
     def __init__(self, path: str | Path):

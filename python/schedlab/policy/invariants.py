@@ -46,20 +46,7 @@ _BEFORE = """#include <scx/common.bpf.h>
 def invariants_of(policy: Policy) -> list[tuple[int, str]]:
     """Lines and expressions of a policy's header.
 
-    Parameters
-    ----------
-    policy : Policy
-        Whose file is read.
-
-    Returns
-    -------
-    list of tuple of int and str
-        In the order of the file.
-
-    Raises
-    ------
-    PolicyError
-        If there is no expression, or its parentheses do not match.
+    In the order of the file; PolicyError: there is no expression, or its parentheses do not match.
     """
     found = []
     for line, words in header_declarations(policy.path):
@@ -86,22 +73,7 @@ def _is_balanced(expression: str) -> bool:
 
 
 def with_invariants(policy: Policy, found: list[tuple[int, str]], lines: list[str]) -> list[str]:
-    """Surround the lines that a policy is compiled from with what tests its expressions.
-
-    Parameters
-    ----------
-    policy : Policy
-        Its header has the expressions.
-    found : list of tuple of int and str
-        These, from `invariants_of`.
-    lines : list of str
-        C, without them.
-
-    Returns
-    -------
-    list of str
-        More of it.
-    """
+    """Surround the lines that a policy is compiled from with what tests its expressions."""
     tests = [test for line, expression in found for test in _test(policy, line, expression)]
     wrapped = []
     for name, (params, args) in _CALLBACKS.items():

@@ -170,8 +170,6 @@ def for_machine(
 ) -> dict[str, int]:
     """Put numbers in the place of the words for the machine.
 
-    Examples
-    --------
     >>> for_machine({"nr_cpu_ids": "cpus", "nodes": "nodes"}, 8, {"node": 4})
     {'nr_cpu_ids': 8, 'nodes': 2}
     """

@@ -86,8 +86,6 @@ def is_class(text: str) -> bool:
 def parse_workload_class(text: str) -> LinuxClass:
     """Read the class of a workload's tasks, some of which may have one of their own.
 
-    Examples
-    --------
     >>> parse_workload_class("SCHED_OTHER+editor=SCHED_FIFO:10").of_tasks[0][1].priority
     10
     """
@@ -106,8 +104,6 @@ def parse_workload_class(text: str) -> LinuxClass:
 def parse_class(text: str) -> LinuxClass:
     """Read a class with its parameters.
 
-    Examples
-    --------
     >>> parse_class("SCHED_RR:10").priority
     10
     >>> parse_class("SCHED_DEADLINE:5ms/10ms/10ms").deadline_ns

@@ -50,8 +50,6 @@ _FOR_ARRIVAL, _FOR_JITTER, _FOR_PHASE = 1, 2, 3
 def compile_workload(workload: Workload, *, seed: int) -> Program:
     """Draw everything that is random and write the program.
 
-    Examples
-    --------
     >>> from schedlab.workload.find import load_workload
     >>> program = compile_workload(load_workload("textbook/rr"), seed=0)
     >>> program.tasks["name"].tolist()

@@ -65,15 +65,7 @@ _BITS = _ONE << np.arange(64, dtype=np.uint64)
 def name_key(name: str) -> int:
     """Hash a name to the integer that stands for it in a stream of draws.
 
-    Parameters
-    ----------
-    name : str
-        The name of a task class, say.
-
-    Returns
-    -------
-    int
-        64 bits of its SHA-256.
+    64 bits of its SHA-256.
     """
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little")
 
@@ -81,17 +73,8 @@ def name_key(name: str) -> int:
 def stream_key(seed: int, *path: int) -> int:
     """Hash the place where a number is needed.
 
-    Parameters
-    ----------
-    seed : int
-        The seed of the run, 0 to 2**64 - 1.
-    *path : int
-        Where: task class, phase and so on.
-
-    Returns
-    -------
-    int
-        A 64-bit key; different places have unrelated keys.
+    `seed` is that of the run, 0 to 2**64 - 1; `path` says where: task class, phase and so on. Different
+    places have unrelated keys of 64 bits.
     """
     key = _mix(seed + GOLDEN)
     for step in path:
@@ -121,21 +104,8 @@ def _fold(keys: np.ndarray, step: np.ndarray | int) -> np.ndarray:
 def draw(distribution: Distribution, key: int, n_instances: int, n_draws: int = 1) -> np.ndarray:
     """Draw values for every instance of a task class.
 
-    Parameters
-    ----------
-    distribution : Distribution
-        What to draw from.
-    key : int
-        Where the numbers are used, from `stream_key`.
-    n_instances : int
-        Rows; row i is the same whatever the number of rows.
-    n_draws : int, default 1
-        Columns; column j is the same whatever the number of columns.
-
-    Returns
-    -------
-    numpy.ndarray of uint64, shape (n_instances, n_draws)
-        In the unit of the distribution's parameters.
+    `key` is from `stream_key`. Returns uint64, shape (n_instances, n_draws), in the unit of the
+    distribution's parameters; a row and a column are the same whatever their number.
     """
     if distribution.constant is not None:
         return np.full((n_instances, n_draws), distribution.constant, dtype=np.uint64)
@@ -153,27 +123,9 @@ def draw_for_seed(
 ) -> np.ndarray:
     """Draw values for every instance of several task classes.
 
-    Parameters
-    ----------
-    distribution : Distribution
-        What to draw from.
-    seed : int
-        The seed of the run.
-    paths : tuple of tuple of int, shape (n_classes,)
-        Where the numbers of each class are used, as for `stream_key`.
-    counts : tuple of int, shape (n_classes,)
-        Number of instances of each class.
-    n_draws : int, default 1
-        Columns.
-
-    Returns
-    -------
-    numpy.ndarray of uint64, shape (sum of counts, n_draws)
-        What `draw` returns, for one class after the other; not to be written.
-
-    Notes
-    -----
-    A sweep asks for one seed after the other, and drawing some hundred values takes no
+    `paths` has where the numbers of each class are used, as for `stream_key`, and `counts` its instances.
+    Returns uint64, shape (sum of counts, n_draws): what `draw` returns, for one class after the other; not
+    to be written. A sweep asks for one seed after the other, and drawing some hundred values takes no
     longer than drawing one: those of `SEEDS_AHEAD` seeds are drawn together.
     """
     if sum(counts) * n_draws > VALUES_AHEAD_MAX or distribution.constant is not None:
@@ -261,17 +213,8 @@ def _multiply(a: np.ndarray, b: np.ndarray | np.uint64) -> tuple[np.ndarray, np.
 def multiply_shift(a: np.ndarray, b: np.ndarray | np.uint64, shift: int) -> np.ndarray:
     """Multiply in fixed point, ``a * b / 2**shift``, rounded to nearest.
 
-    Parameters
-    ----------
-    a, b : numpy.ndarray of uint64
-        Factors of any size.
-    shift : int
-        1 to 64.
-
-    Returns
-    -------
-    numpy.ndarray of uint64
-        What is larger than `TIME_MAX_NS` becomes `TIME_MAX_NS`.
+    Factors are uint64 of any size, `shift` is 1 to 64; what is larger than `TIME_MAX_NS` becomes
+    `TIME_MAX_NS`.
     """
     high, rounded = _rounded_product(a, b, shift)
     too_large = (high >> np.uint64(shift - 1)) != 0
@@ -293,20 +236,9 @@ def _shifted(high: np.ndarray, low: np.ndarray, shift: int) -> np.ndarray:
 def minus_log2_q48(raw: np.ndarray) -> np.ndarray:
     """Take minus the binary logarithm of a uniform number.
 
-    Parameters
-    ----------
-    raw : numpy.ndarray of uint64
-        Stands for u = (raw | 1) / 2**64, which is never 0 and never 1.
-
-    Returns
-    -------
-    numpy.ndarray of uint64
-        -log2(u) in units of 2**-48; from 0 to 64 * 2**48.
-
-    Notes
-    -----
-    With u = y * 2**-(k + 1) and 1 <= y < 2, squaring y doubles its logarithm:
-    whether the square reaches 2 is the next binary digit, and so on.
+    `raw`, uint64, stands for u = (raw | 1) / 2**64, which is never 0 and never 1. Returns -log2(u) in units
+    of 2**-48, uint64 from 0 to 64 * 2**48. With u = y * 2**-(k + 1) and 1 <= y < 2, squaring y doubles its
+    logarithm: whether the square reaches 2 is the next binary digit, and so on.
     """
     word = raw | _ONE
     zeros = (64 - np.searchsorted(_BITS, word, side="right")).astype(np.uint64)
@@ -366,15 +298,7 @@ def _powers_of_two(step: int) -> tuple[np.ndarray, np.ndarray]:
 def minus_ln_q48(raw: np.ndarray) -> np.ndarray:
     """Take minus the natural logarithm of a uniform number: an exponential deviate.
 
-    Parameters
-    ----------
-    raw : numpy.ndarray of uint64
-        As for `minus_log2_q48`.
-
-    Returns
-    -------
-    numpy.ndarray of uint64
-        In units of 2**-48; from 0 to 44.4.
+    `raw` is as for `minus_log2_q48`; in units of 2**-48, from 0 to 44.4.
     """
     return multiply_shift(minus_log2_q48(raw), np.uint64(LN2_Q64), 64)
 
@@ -382,18 +306,8 @@ def minus_ln_q48(raw: np.ndarray) -> np.ndarray:
 def normal_q48(raw: np.ndarray, angle: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Draw a normal deviate by the method of Box and Muller (1958).
 
-    Parameters
-    ----------
-    raw : numpy.ndarray of uint64
-        Gives the radius.
-    angle : numpy.ndarray of uint64
-        Its highest bit gives the sign, the others the place in a quarter turn.
-
-    Returns
-    -------
-    tuple of numpy.ndarray
-        The absolute value in units of 2**-48 (uint64), and whether the deviate
-        is negative (bool).
+    `raw` gives the radius; the highest bit of `angle` gives the sign, the others the place in a quarter
+    turn. The absolute value in units of 2**-48 (uint64), and whether the deviate is negative.
     """
     radius = _sqrt_q48(minus_ln_q48(raw) << np.uint64(1))
     cosine = _cosine_of_quarter_q62((angle << _ONE) | _ONE)

@@ -71,25 +71,9 @@ def program_bytes(
 class Program:
     """A compiled workload: immutable bytes, and views of them.
 
-    Parameters
-    ----------
-    data : bytes
-        The file.
-
-    Attributes
-    ----------
-    data : bytes
-        The file.
-    header : numpy.void
-        Of type `layout.HEADER_DTYPE`.
-    task_rows, ops, objects, values : numpy.ndarray
-        The tables, of the types in `layout`; read-only.
-
-    Raises
-    ------
-    ProgramError
-        If the bytes are no program, are cut short, or contain an index that
-        leaves its table; the text names the offset.
+    `header` is of type `layout.HEADER_DTYPE`; `task_rows`, `ops`, `objects`, `values` are the tables, of
+    the types in `layout`, read-only. ProgramError, with the offset: the bytes are no program, are cut
+    short, or contain an index that leaves its table.
     """
 
     def __init__(self, data: bytes):
@@ -222,13 +206,9 @@ class Program:
     def tasks(self) -> dict[str, np.ndarray]:
         """The tasks as columns, ready for `polars.DataFrame`.
 
-        Returns
-        -------
-        dict of str to numpy.ndarray, each of shape (n_tasks,)
-            `pid` (index + 1), `name`, `class_idx`, `is_spawned`, `arrival_ns`
-            (0 where spawned), `parent_pid` (0: none), `weight`, `nice`,
-            `priority`, `tickets`, `credits`, `cap_percent`, `group`,
-            `deadline_ns`, `burst_ns`, `attr_given` (bits of enum task_attr_key).
+        `pid` (index + 1), `name`, `class_idx`, `is_spawned`, `arrival_ns` (0 where spawned), `parent_pid`
+        (0: none), `weight`, `nice`, `priority`, `tickets`, `credits`, `cap_percent`, `group`,
+        `deadline_ns`, `burst_ns`, `attr_given` (bits of enum task_attr_key).
         """
         rows = self.task_rows
         offsets, which = np.unique(rows["name"], return_inverse=True)
@@ -271,11 +251,7 @@ class Program:
     def describe(self) -> str:
         """Explain the program in words.
 
-        Returns
-        -------
-        str
-            Several lines: the header, then each class of tasks with its
-            attributes and the ops of its first instance.
+        The header, then each class of tasks with its attributes and the ops of its first instance.
         """
         header = self.header
         lines = [

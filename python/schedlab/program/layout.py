@@ -176,8 +176,6 @@ PRIORITY_NICE_0, PRIORITY_FAIR = 120, 100
 def weight_of_nice(nice: int) -> int:
     """Weight that sched_ext shows for a nice value.
 
-    Examples
-    --------
     >>> weight_of_nice(0), weight_of_nice(-20), weight_of_nice(19)
     (100, 8668, 1)
     """
@@ -188,8 +186,6 @@ def weight_of_nice(nice: int) -> int:
 def nice_of(priority: int) -> int:
     """Nice value of the kernel's priority.
 
-    Examples
-    --------
     >>> nice_of(120), nice_of(139), nice_of(89)
     (0, 19, 0)
     """

@@ -76,8 +76,6 @@ def export_rtapp(
 ) -> Converted:
     """Write a workload as a file of rt-app.
 
-    Examples
-    --------
     >>> from schedlab.workload.find import load_workload
     >>> export_rtapp(load_workload("textbook/rr")).text.splitlines()[2]
     '\\t\\t"A" : {'

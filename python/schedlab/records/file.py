@@ -282,8 +282,6 @@ def write_records(
 ) -> None:
     """Write a record file; what hosts do, for tests and for importers.
 
-    Notes
-    -----
     Nothing is checked, so that tests can write files that are wrong.
     """
     if not isinstance(events, np.ndarray):

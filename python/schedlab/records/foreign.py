@@ -83,12 +83,7 @@ class Source:
 def find_source(file: Path) -> Source:
     """Find out which tool's a file is.
 
-    Raises
-    ------
-    RecordError
-        If it cannot be read.
-    UnavailableError
-        If the program that prints it is not installed.
+    RecordError: it cannot be read; UnavailableError: the program that prints it is not installed.
     """
     try:
         with open(file, "rb") as raw:
@@ -192,15 +187,7 @@ def _as_varint(value: int) -> bytes:
 def find_missing(found: Mapping[str, Any]) -> list[str]:
     """Say what a trace does not have, and what that costs.
 
-    Parameters
-    ----------
-    found : mapping
-        The answer of `schedlab-record import`.
-
-    Returns
-    -------
-    list of str
-        A sentence each; none where the trace has all.
+    A sentence each, from the answer of `schedlab-record import`; none where the trace has all.
     """
     events = found["events"]
     lines = []

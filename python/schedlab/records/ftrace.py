@@ -259,8 +259,6 @@ _HANDLERS = {
 def trace_records(trace: Trace) -> tuple[np.ndarray, int]:
     """Convert a trace into records.
 
-    Notes
-    -----
     The arrival of a task is when its timer, or its parent, wakes it. DSQs are
     not known: `arg` of a RUN is 0.
     """

@@ -81,8 +81,6 @@ def slices_of(timeline: Timeline, *, n_max: int = SLICES_MAX) -> Slices:
 def pack_numbers(values: np.ndarray) -> bytes:
     """Write whole numbers as LEB128: seven bits a byte, the low ones first.
 
-    Examples
-    --------
     >>> pack_numbers(np.array([1, 300])).hex()
     '01ac02'
     """
@@ -102,8 +100,6 @@ def pack_numbers(values: np.ndarray) -> bytes:
 def unpack_numbers(data: bytes) -> list[int]:
     """Read what `pack_numbers` wrote.
 
-    Examples
-    --------
     >>> unpack_numbers(bytes.fromhex("01ac02"))
     [1, 300]
     """
@@ -168,8 +164,6 @@ def fairness_so_far(
 ) -> list[tuple[int, float]]:
     """Fairness from the start of a run up to each of some moments.
 
-    Notes
-    -----
     Each point is `fairness_jain` of the run as it would be if it ended there.
     """
     records = timeline.records

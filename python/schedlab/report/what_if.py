@@ -164,8 +164,6 @@ def what_if_section(folder: Path) -> dict[str, Any] | None:
 def cpus_text(number: int) -> str:
     """A number of CPUs.
 
-    Examples
-    --------
     >>> cpus_text(1), cpus_text(4)
     ('1 CPU', '4 CPUs')
     """

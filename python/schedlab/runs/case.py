@@ -82,10 +82,7 @@ class RunContext:
 class Programs:
     """Programs by workload and seed, compiled once and shared by all policies.
 
-    Parameters
-    ----------
-    out : pathlib.Path, optional
-        Folder of the runs; without one, each run gets a file of its own.
+    `out` is the folder of the runs; without one, each run gets a file of its own.
     """
 
     def __init__(self, out: Path | None = None):
@@ -152,8 +149,6 @@ def _compiler_of_wheel() -> dict[str, str]:
 def folder_name(name: str) -> str:
     """Turn a workload's or policy's name into a relative path that stays below its parent.
 
-    Examples
-    --------
     >>> folder_name("report-1/mixed"), folder_name("../x")
     ('report-1/mixed', '_/x')
     """

@@ -60,8 +60,6 @@ class Condition:
 def parse_condition(text: str, *, option: str = "--fail-if") -> Condition:
     """Read a condition; `option` is what messages name.
 
-    Examples
-    --------
     >>> parse_condition("wakeup_p99 > +5%").threshold
     0.05
     >>> parse_condition("fairness_jain < 0.9").kind

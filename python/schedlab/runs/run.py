@@ -111,8 +111,6 @@ def run_plan(
 ) -> RunSet:
     """Do every run of a plan.
 
-    Notes
-    -----
     Ctrl-C ends the runs under way and returns what is finished.
     """
     if executor is not None and plan.execution.kernel is not None:

@@ -21,13 +21,7 @@ NAME_MAX = 24
 
 
 class Progress:
-    """A bar, where standard error is a terminal.
-
-    Parameters
-    ----------
-    is_silent : bool
-        Whether there is none at all.
-    """
+    """A bar, where standard error is a terminal."""
 
     def __init__(self, *, is_silent: bool = False) -> None:
         self._bar: Any = None

@@ -38,8 +38,6 @@ def _weights(n: int, n_resamples: int, seed: int) -> np.ndarray:
 def _normal_levels(n: int, confidence: float, is_expanded: bool) -> tuple[float, float]:
     """Normal quantiles of the two ends, widened for small samples where asked.
 
-    Notes
-    -----
     A bootstrap uses the variance with divisor n and normal tails, which makes
     its intervals too narrow; the correction is Hesterberg's (2015).
     """
@@ -91,23 +89,9 @@ def bca_of_means(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Ends of BCa intervals of the means of rows that are not constant.
 
-    Parameters
-    ----------
-    rows : numpy.ndarray of float64, shape (n_rows, n)
-        Finite, n at least 2, no row constant; any unit.
-    confidence : float
-        Strictly between 0 and 1. No unit.
-    n_resamples : int
-        At least 99.
-    seed : int
-        Of the draws.
-    is_expanded : bool, default True
-        Whether to widen for small samples.
-
-    Returns
-    -------
-    tuple of numpy.ndarray, shape (n_rows,)
-        Low and high ends, in the unit of the rows.
+    Rows, shape (n_rows, n), are finite, n at least 2, `n_resamples` at least 99, `confidence` strictly
+    between 0 and 1; `is_expanded` widens for small samples. Low and high ends, shape (n_rows,), in the unit
+    of the rows.
     """
     n = rows.shape[1]
     weights = _weights(n, n_resamples, seed)
@@ -130,22 +114,8 @@ def bca_of_ratios(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Ends of BCa intervals of mean(b) / mean(a), resampled by pairs.
 
-    Parameters
-    ----------
-    a, b : numpy.ndarray of float64, shape (n_rows, n)
-        Finite, none below 0, n at least 2; any unit.
-    confidence : float
-        Strictly between 0 and 1. No unit.
-    n_resamples : int
-        At least 99.
-    seed : int
-        Of the draws.
-
-    Returns
-    -------
-    tuple of numpy.ndarray, shape (n_rows,)
-        Low and high ends, without unit; NaN where the mean of some resample of
-        `a` is 0.
+    Sides, shape (n_rows, n), are finite, none below 0, n at least 2; the rest is as for `bca_of_means`. Low
+    and high ends, shape (n_rows,), without unit; NaN where the mean of some resample of `a` is 0.
     """
     n = a.shape[1]
     weights = _weights(n, n_resamples, seed)

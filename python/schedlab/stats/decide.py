@@ -39,26 +39,12 @@ def entry(
 ) -> dict[str, Any]:
     """One metric of a comparison, before it is decided.
 
-    Parameters
-    ----------
-    paired : Paired
-        What `compare_paired` found.
-    family : str
-        `HEADLINE` or `EXPLORATORY`.
-    direction : str
-        `"lower"` or `"higher"` is better, or `"none"`.
-    is_apart : bool, default False
-        Whether the values are far apart with every seed; see `are_apart`.
-    is_deterministic : bool, default False
-        Whether every seed gave the same run on each side: nothing is random then.
-
-    Returns
-    -------
-    dict
-        `mean_a`, `mean_b`, `difference` (b - a), `low`, `high`, `ratio` (b / a), `ratio_low`,
-        `ratio_high`, `n`, `method`, `test`, `p_value`, `p_adjusted`, `cliffs_delta`,
-        `vargha_delaney`, `standardised`, `family`, `direction`, `is_apart`, `is_certain`,
-        `verdict` and `better`. What is not defined is None.
+    `paired` is what `compare_paired` found; `family` is `HEADLINE` or `EXPLORATORY`; `direction` `"lower"`
+    or `"higher"` is better, or `"none"`; `is_apart` is told by `are_apart`; `is_deterministic`: every seed
+    gave the same run on each side, so nothing is random. Returns `mean_a`, `mean_b`, `difference` (b - a),
+    `low`, `high`, `ratio` (b / a), `ratio_low`, `ratio_high`, `n`, `method`, `test`, `p_value`,
+    `p_adjusted`, `cliffs_delta`, `vargha_delaney`, `standardised`, `family`, `direction`, `is_apart`,
+    `is_certain`, `verdict` and `better`. What is not defined is None.
     """
 
     def known(value: float) -> float | None:
@@ -94,21 +80,10 @@ def entry(
 def decide(entries: Iterable[dict[str, Any]], *, confidence: float) -> dict[str, int]:
     """Adjust the p-values of one workload's comparisons, and decide each metric.
 
-    Parameters
-    ----------
-    entries : iterable of dict
-        What `entry` made, of all policies against one baseline; `p_adjusted`, `verdict` and
-        `better` (`"a"`, `"b"` or None) are filled in.
-    confidence : float
-        Of the verdicts of the headline family together. No unit.
+    Of `entry`, of all policies against one baseline: `p_adjusted`, `verdict` and `better` (`"a"`, `"b"` or
+    None) are filled in. `confidence` is that of the verdicts of the headline family together. Returns
+    `n_tests` of the headline family, and `n_explored`: those of all metrics.
 
-    Returns
-    -------
-    dict of str to int
-        `n_tests` of the headline family, and `n_explored`: those of all metrics.
-
-    Notes
-    -----
     A verdict is `"a is better"`, `"b is better"`, `"differs"` (no direction is better),
     `"no difference"`, `"undecided"` or `"not tested"` (one pair). It needs an adjusted
     p-value of at most 1 - `confidence` and an interval without 0; or values that are far
@@ -144,15 +119,8 @@ def _verdict(m: dict[str, Any], level: float) -> tuple[str, str | None]:
 def are_apart(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """For each metric, whether no seed leaves a doubt that the sides differ.
 
-    Parameters
-    ----------
-    a, b : numpy.ndarray of float, shape (n_metrics, n_pairs)
-        Values in virtual time, where nothing drifts; any unit.
-
-    Returns
-    -------
-    numpy.ndarray of bool, shape (n_metrics,)
-        False for fewer than three pairs.
+    Values of shape (n_metrics, n_pairs) in virtual time, where nothing drifts; False for fewer than three
+    pairs.
     """
     if a.shape[1] < APART_SEEDS_MIN:
         return np.zeros(len(a), dtype=bool)

@@ -121,24 +121,9 @@ def dip(values: ArrayLike) -> float:
 def critical_dip(n: int) -> float:
     """Dip that a unimodal sample exceeds with probability 1 % at most.
 
-    Parameters
-    ----------
-    n : int
-        Size of the sample, at least the smallest in `CRITICAL`.
+    `n` is at least the smallest in `CRITICAL`; else a ValueError. Between tabulated sizes, sqrt(n) times
+    the dip is taken as straight in log(n); beyond the last, as constant.
 
-    Returns
-    -------
-    float
-        Between tabulated sizes, sqrt(n) times the dip is taken as straight in
-        log(n); beyond the last, as constant.
-
-    Raises
-    ------
-    ValueError
-        If `n` is below the table.
-
-    Examples
-    --------
     >>> critical_dip(20) < critical_dip(10)
     True
     """
@@ -152,22 +137,8 @@ def critical_dip(n: int) -> float:
 def simulate_critical(n: int, *, n_draws: int, seed: int) -> float:
     """Draw uniform samples and find the entry of `CRITICAL` for their size.
 
-    Parameters
-    ----------
-    n : int
-        Size of each sample.
-    n_draws : int
-        How many samples.
-    seed : int
-        Of the draws.
+    It is sqrt(n) times the dip that 1 % of `n_draws` samples exceed.
 
-    Returns
-    -------
-    float
-        sqrt(n) times the dip that 1 % of the samples exceed.
-
-    Examples
-    --------
     >>> simulate_critical(8, n_draws=10, seed=1) > 8**0.5 / 16
     True
     """

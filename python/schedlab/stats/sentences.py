@@ -53,18 +53,8 @@ _LABELS = {
 def label(name: str) -> str:
     """Name of a metric as a sentence has it.
 
-    Parameters
-    ----------
-    name : str
-        Name in the dictionary of metrics.
+    The name itself where there are no words for it.
 
-    Returns
-    -------
-    str
-        In words; the name itself where there are none.
-
-    Examples
-    --------
     >>> label("wakeup_ns_p99"), label("starvation_ns")
     ('99th percentile of wake-up latency', 'longest wait')
     """
@@ -77,20 +67,8 @@ def label(name: str) -> str:
 def show_number(name: str, value: float | None) -> str:
     """Write a metric's value with its unit, in few digits.
 
-    Parameters
-    ----------
-    name : str
-        Name in the dictionary.
-    value : float or None
-        Its value; None is not defined.
+    None is not defined.
 
-    Returns
-    -------
-    str
-        Such as `"12.5 ms"`, `"0.97"` or `"-"`.
-
-    Examples
-    --------
     >>> show_number("response_ns_mean", 12_500_000), show_number("switches", 1234.0)
     ('12.5 ms', '1,234')
     """
@@ -106,36 +84,15 @@ def show_number(name: str, value: float | None) -> str:
 
 
 def is_share(name: str) -> bool:
-    """Whether a metric is a part of a whole, which people write in percent.
-
-    Parameters
-    ----------
-    name : str
-        Name in the dictionary.
-
-    Returns
-    -------
-    bool
-        True for utilisation and shares.
-    """
+    """Whether a metric is a part of a whole, which people write in percent."""
     return name == "cpu_utilisation" or name.endswith("_share")
 
 
 def show_time(value_ns: float) -> str:
     """Write a time with three digits and a unit.
 
-    Parameters
-    ----------
-    value_ns : float
-        Nanoseconds.
+    The unit leaves one to three digits before the point.
 
-    Returns
-    -------
-    str
-        With the unit that leaves one to three digits before the point.
-
-    Examples
-    --------
     >>> show_time(999_900), show_time(0)
     ('1 ms', '0')
     """
@@ -152,18 +109,9 @@ def show_time(value_ns: float) -> str:
 def show_change(ratio: float | None) -> str:
     """Write a ratio as a change.
 
-    Parameters
-    ----------
-    ratio : float or None
-        New value over old one; None is not defined.
+    The new value over the old one, None where it is not defined; from tenfold and to a tenth on, as a
+    factor.
 
-    Returns
-    -------
-    str
-        Such as `"+5.2 %"`; from tenfold and to a tenth on, as a factor.
-
-    Examples
-    --------
     >>> show_change(1.052), show_change(0.5), show_change(10), show_change(0.00681), show_change(None)
     ('+5.2 %', '-50 %', 'x 10', '1/147', '-')
     """
@@ -184,18 +132,6 @@ def show_change(ratio: float | None) -> str:
 def p_text(p: float) -> str:
     """Write an adjusted p-value.
 
-    Parameters
-    ----------
-    p : float
-        From 0 to 1.
-
-    Returns
-    -------
-    str
-        With its relation.
-
-    Examples
-    --------
     >>> p_text(0.0312), p_text(1e-9)
     ('p = 0.031', 'p < 0.0001')
     """
@@ -205,18 +141,8 @@ def p_text(p: float) -> str:
 def reservation(comparison: dict[str, Any], name: str) -> str:
     """Say that a metric is not of the same tasks on both sides, where it is not.
 
-    Parameters
-    ----------
-    comparison : dict
-        One entry of `runs.compare.compare_runs`.
-    name : str
-        A metric.
-
-    Returns
-    -------
-    str
-        One sentence after a space, to follow any statement about the metric;
-        empty where there is nothing to say.
+    Of one entry of `runs.compare.compare_runs`. One sentence after a space, to follow any statement about
+    the metric; empty where there is nothing to say.
     """
     for warning in comparison["warnings"]:
         if warning["kind"] == "confounded":
@@ -229,22 +155,7 @@ def reservation(comparison: dict[str, Any], name: str) -> str:
 def verdict_sentence(comparison: dict[str, Any], name: str) -> str:
     """Say what a comparison found in one metric, and whether it is of the same tasks.
 
-    Parameters
-    ----------
-    comparison : dict
-        One entry of `runs.compare.compare_runs`.
-    name : str
-        A metric in its `metrics`.
-
-    Returns
-    -------
-    str
-        One or two sentences.
-
-    Raises
-    ------
-    KeyError
-        If the comparison has no such metric.
+    Of one entry of `runs.compare.compare_runs`, and a metric in its `metrics`; else a KeyError.
     """
     return _verdict(comparison, name) + reservation(comparison, name)
 
@@ -300,21 +211,8 @@ def _verdict(comparison: dict[str, Any], name: str) -> str:
 def signed(name: str, value: float | None) -> str:
     """Write a difference of a metric with its sign.
 
-    Parameters
-    ----------
-    name : str
-        Name in the dictionary.
-    value : float or None
-        The difference; None is not defined.
+    In percentage points for a share, since "+10 %" would read as a change by a tenth; None is not defined.
 
-    Returns
-    -------
-    str
-        Such as `"+2.5 ms"`; in percentage points for a share, since "+10 %"
-        would read as a change by a tenth.
-
-    Examples
-    --------
     >>> signed("cpu_utilisation", 0.1), signed("switches", -3.0)
     ('+10.0 points', '-3')
     """
@@ -330,18 +228,7 @@ def _capital(text: str) -> str:
 
 
 def method_sentence(comparison: dict[str, Any]) -> str:
-    """Say how the numbers of a comparison were made.
-
-    Parameters
-    ----------
-    comparison : dict
-        One entry of `runs.compare.compare_runs`.
-
-    Returns
-    -------
-    str
-        One sentence.
-    """
+    """Say how the numbers of a comparison were made."""
     n = len(comparison["seeds"])
     if n == 1:
         return "One seed: differences are not tested; use --seeds 20."
@@ -364,17 +251,9 @@ def method_sentence(comparison: dict[str, Any]) -> str:
 def findings(comparisons: list[dict[str, Any]]) -> list[str]:
     """Say what was found in the headline metrics of a workload, what differs most first.
 
-    Parameters
-    ----------
-    comparisons : list of dict
-        Entries of `runs.compare.compare_runs` of one workload on one machine: each policy
-        with the same baseline.
-
-    Returns
-    -------
-    list of str
-        A sentence per metric that was told apart, or per metric where there is one seed or
-        one pair; one that names those that were not; how the numbers were made.
+    Of entries of `runs.compare.compare_runs` of one workload on one machine: each policy with the same
+    baseline. A sentence per metric that was told apart, or per metric where there is one seed or one pair;
+    one that names those that were not; how the numbers were made.
     """
     comparisons = [comparison for comparison in comparisons if comparison["metrics"]]
     if not comparisons:

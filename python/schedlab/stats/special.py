@@ -84,8 +84,6 @@ def _student(df: int, t: float) -> float:
 def beta_part(a: float, b: float, x: float) -> float:
     """Regularised incomplete beta function I_x(a, b).
 
-    Notes
-    -----
     The continued fraction of DLMF 8.17.22, by Lentz's method; on the far side of the
     mean that of the complement, which converges there.
     """

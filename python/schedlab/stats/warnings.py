@@ -43,17 +43,7 @@ SHAPE_MAX = 2000
 class SampleWarning(UserWarning):
     """Base of all warnings about a sample.
 
-    Parameters
-    ----------
-    text : str
-        What was seen, with the numbers.
-
-    Attributes
-    ----------
-    kind : str
-        One word for JSON.
-    hint : str
-        What the user can do.
+    `text` is what was seen, with the numbers, `hint` what the user can do; `kind` is one word for JSON.
     """
 
     kind = "warning"

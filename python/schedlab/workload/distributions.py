@@ -75,8 +75,6 @@ def looks_like_distribution(value: object) -> bool:
 def parse_distribution(value: object, *, read: Callable[[object], int], minimum: int = 0) -> Distribution:
     """Read a distribution in either form.
 
-    Examples
-    --------
     >>> from schedlab.units import parse_duration
     >>> parse_distribution("exp(20ms)", read=parse_duration).values
     (20000000,)

@@ -78,8 +78,6 @@ def list_workloads() -> list[WorkloadInfo]:
 def load_workload(path_or_name: str | Path, *, params: Mapping[str, object] | None = None) -> Workload:
     """Read a workload by name or from a file.
 
-    Examples
-    --------
     >>> load_workload("poisson:rho=0.5").params["rho"].text
     '0.5'
     """

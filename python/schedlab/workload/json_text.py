@@ -75,8 +75,6 @@ class Pairs(tuple[Pair, ...]):
 def parse_json(text: str, *, name: str) -> Node:
     """Read a whole file.
 
-    Examples
-    --------
     >>> node = parse_json('{"run": 10, "sleep": 5, "run": 20,} // twice', name="x.json")
     >>> [(pair.key, pair.node.value) for pair in node.value]
     [('run', 10), ('sleep', 5), ('run', 20)]

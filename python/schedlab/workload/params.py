@@ -156,8 +156,6 @@ def _text(value: Quantity | str) -> str:
 def evaluate(expression: str, params: Mapping[str, Param]) -> Quantity | str:
     """Calculate one expression.
 
-    Examples
-    --------
     >>> evaluate("20ms / 0.8", {}).text()
     '25000000ns'
     """

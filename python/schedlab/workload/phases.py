@@ -74,17 +74,9 @@ def walk(phases: tuple[Phase, ...], times: int | None = 1) -> Iterator[tuple[Pha
 class PhaseReader:
     """Reads the phases of one task.
 
-    Parameters
-    ----------
-    source : Source
-        Mistakes are noted in it.
-    task : str
-        Name of the task, for messages.
-    tick_ns : int
-        Length of a tick in nanoseconds.
-    is_wanted : callable, optional
-        Called with a phase that has the key `when`, its path and its place in
-        words; whether the params allow it. Without it `when` is refused.
+    Mistakes are noted in `source`; `task` is its name, for messages. `is_wanted` is called with a phase
+    that has the key `when`, its path and its place in words, and says whether the params allow it; without
+    it `when` is refused.
     """
 
     def __init__(
@@ -305,8 +297,6 @@ class PhaseReader:
 def read_attribute(name: str, value: object, *, tick_ns: int) -> int:
     """Read the value of a task attribute.
 
-    Examples
-    --------
     >>> read_attribute("cap", "50%", tick_ns=0)
     50
     """

@@ -88,10 +88,7 @@ def _text_of(path: Path) -> str:
 class RtappSource(Source):
     """A converted file: values and lines as if it had been TOML, and notes.
 
-    Attributes
-    ----------
-    notes : list of str
-        What was left out, and why.
+    `notes` say what was left out, and why.
     """
 
     def __init__(self, name: str):

@@ -150,8 +150,6 @@ def _task(
 def export_textbook(workload: Workload) -> Converted:
     """Write a workload as a textbook's table.
 
-    Examples
-    --------
     >>> from schedlab.workload.find import load_workload
     >>> print(export_textbook(load_workload("textbook/fcfs")).text.splitlines()[0])
     name,arrival,burst

@@ -19,8 +19,6 @@ _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 def write_toml(values: Mapping[str, Any], *, comment: str = "") -> str:
     """Write a workload.
 
-    Examples
-    --------
     >>> print(write_toml({"task": [{"name": "a", "phases": [{"run": "5ms"}]}]}), end="")
     [[task]]
     name = "a"
@@ -99,8 +97,6 @@ def _escaped(text: str, keep: str = "") -> str:
 def clean_name(name: str) -> str:
     """Turn any text into a name that a workload may hold.
 
-    Examples
-    --------
     >>> clean_name("event thread [1]")
     'event_thread__1_'
     """
@@ -111,8 +107,6 @@ def clean_name(name: str) -> str:
 def unique(name: str, taken: set[str], suffix: str) -> str:
     """Change a name that is taken.
 
-    Examples
-    --------
     >>> unique("m", {"m", "m-lock"}, "lock")
     'm-lock-2'
     """
