@@ -12,7 +12,6 @@ as in CI, it fails, so that a broken set-up cannot pass for a green run.
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import itertools
 import os
@@ -71,9 +70,6 @@ NOT_QUICK = (
     "tests/sim/test_determinism.py",
     "tests/sim/test_wasm.py",
 )
-#: For a test, and for what is built or booted before it: none takes a third of it, and
-#: a machine that others use too may take its time.
-SECONDS_MAX = 900
 #: Groups of tests that take minutes each, begun first: one begun last is waited for by
 #: all other workers. xdist alone would begin with the groups of the most tests.
 LONGEST = (
@@ -102,12 +98,6 @@ def pytest_addoption(parser):
         choices=SUITES,
         default="full",
         help="how much to run: quick (unmarked tests), full (the default), nightly (all)",
-    )
-    parser.addoption(
-        "--seconds-max",
-        type=float,
-        default=SECONDS_MAX,
-        help="a test that takes longer hangs, and fails; 0: it may take any time",
     )
 
 
@@ -154,41 +144,6 @@ def pytest_xdist_make_scheduler(config, log):
             return _group(nodeid)
 
     return Groups(config, log) if config.getvalue("dist") == "loadgroup" else None
-
-
-@contextlib.contextmanager
-def _ended_in_time(item, what: str):
-    """Fail `item` where it hangs; who waits for a child by `subprocess.run` kills that, too."""
-    seconds = item.config.getoption("--seconds-max")
-
-    def end(*_):
-        pytest.fail(f"{what} {item.nodeid} has not ended after {seconds:g} s")
-
-    before = signal.signal(signal.SIGALRM, end)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_setup(item):
-    with _ended_in_time(item, "what is set up for"):
-        return (yield)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item):
-    with _ended_in_time(item, "the test"):
-        return (yield)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_teardown(item):
-    with _ended_in_time(item, "what is cleared up after"):
-        return (yield)
 
 
 def _group(nodeid: str) -> str:

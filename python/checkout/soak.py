@@ -140,7 +140,7 @@ def run_soak(name: str, *, amount: int | None = None) -> bool:
     commit = _commit(root)
     start_s = time.monotonic()
     answer = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "--seconds-max", "0", *soak.arguments],
+        [sys.executable, "-m", "pytest", "-q", "--timeout", "0", *soak.arguments],
         cwd=root,
         env=environment,
         check=False,

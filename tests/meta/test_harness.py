@@ -133,10 +133,10 @@ def test_follows():
 
 @pytest.mark.full
 def test_a_test_that_hangs_is_named_and_ended_with_its_child(inner):
-    done = inner(HANGS.replace("1000", f"1{os.getpid()}"), "--seconds-max", "1")
+    done = inner(HANGS.replace("1000", f"1{os.getpid()}"), "--timeout", "1")
     assert "1 failed, 1 passed, 1 error" in done.stdout
-    assert "the test tests/test_inner.py::test_waits has not ended after 1 s" in done.stdout
-    assert "what is set up for tests/test_inner.py::test_waits_for_what_it_needs has not ended" in done.stdout
+    assert "FAILED tests/test_inner.py::test_waits - Failed: Timeout (>1.0s)" in done.stdout
+    assert "ERROR tests/test_inner.py::test_waits_for_what_it_needs" in done.stdout
 
 
 def test_a_warning_is_a_failure(inner):

@@ -35,9 +35,10 @@ def test_ruff_has_nothing_to_change(root, words, hint):
         (["format", "--check"], "x = [1,2]\n"),
         (["check"], "import os\n"),
         (["check"], "def f(a=[]):\n    return a\n"),
+        (["check"], "import tomllib\n\nprint(tomllib)\n"),
         (["check"], "x = 1  # fmt: skip\ny = [\n    2,  # fmt: skip\n]\n"),
     ],
-    ids=["format", "unused", "bugbear", "needless-skip"],
+    ids=["format", "unused", "bugbear", "one-reader", "needless-skip"],
 )
 def test_ruff_finds_what_it_is_there_for(root, words, text):
     done = ruff(root, *words, "--no-cache", "--stdin-filename", "python/schedlab/x.py", "-", text=text)
