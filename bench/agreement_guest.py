@@ -50,6 +50,7 @@ from schedlab.hosts.guest_host import GuestHost
 from schedlab.hosts.host import Job
 from schedlab.hosts.kinds import settings_of
 from schedlab.hosts.sim import SimHost
+from schedlab.hosts.user_half import image_of
 from schedlab.policy.build import build_policy
 from schedlab.policy.find import load_policy
 from schedlab.program.compiler import compile_workload
@@ -193,7 +194,9 @@ def _kept(job: Job) -> Path:
     """Where the records of a job of the guest are kept."""
     what = hashlib.sha256(guest_system()[0].hash.encode())
     what.update(
-        job.policy.shared_object.read_bytes() + repr((job.n_cpus, sorted(settings_of(job).items()))).encode()
+        job.policy.shared_object.read_bytes()
+        + image_of(job)
+        + repr((job.n_cpus, sorted(settings_of(job).items()))).encode()
     )
     what.update(job.program.read_bytes())
     return paths.cache_folder("agreement") / f"guest-{what.hexdigest()[:24]}.slr"

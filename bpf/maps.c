@@ -202,6 +202,22 @@ long sl_map_update(struct sl_map *map, const void *key, const void *value,
 	return err;
 }
 
+void *sl_hash_entry(struct sl_map *map, u32 nr, const void **key)
+{
+	u8 *entry = entry_at(map, nr);
+
+	if (nr >= map->nr_touched)
+		return NULL;
+	*key = entry + map->key_off;
+	return find_entry(map, *key) == nr + 1 ? entry + map->value_off : NULL;
+}
+
+struct sl_map_info sl_map_info(const struct sl_map *map)
+{
+	return (struct sl_map_info){ map->type, map->key_bytes, map->value_bytes,
+				     map->max_entries, map->nr_queued };
+}
+
 static bool is_queue(const struct sl_map *map)
 {
 	return map->type == BPF_MAP_TYPE_QUEUE || map->type == BPF_MAP_TYPE_STACK;

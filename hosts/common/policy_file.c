@@ -27,7 +27,7 @@ static struct {
 	u64 input;	/* two s32, which is what those that are known take */
 } calls[CALLS_MAX];
 static u32 nr_calls;
-static int (*launch)(void);	/* what of the user half is in C, or NULL */
+static int (*launch)(void);	/* of the policy that is open */
 
 static int run_calls(void)
 {
@@ -83,6 +83,7 @@ int sl_policy_file_open(struct sl_policy_file *file, const char *path,
 	}
 	opened.is_published = sl_policy_object_symbol(&opened, "sl_is_published", &bytes);
 	launch = (int (*)(void))sl_policy_object_symbol(&opened, "sl_launch", &bytes);
+	opened.launch = launch;
 	if (launch) {
 		/* It may write the policy's constants. */
 		err = sl_policy_object_make_all_writable((void *)launch);

@@ -16,6 +16,7 @@ struct sl_policy_file {
 	struct sl_policy *policy;
 	void *handle;			/* the platform's */
 	bool is_published;		/* its faults are BPF's; see bpf_faults.h */
+	int (*launch)(void);		/* what of the user half is in C, or NULL */
 	void (*user_half)(void);	/* of its launch file, or NULL */
 	const u64 *user_half_ns;	/* CPU time that a call stands for */
 };

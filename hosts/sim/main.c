@@ -22,6 +22,7 @@ static const char usage_text[] =
 "  --seed N             for the policy's random numbers (default 0)\n"
 "  --tick-ns N          length of a tick (default 1000000)\n"
 "  --records FILE       write the record file\n"
+"  --image FILE         write what launch() has changed, and end; see image.c\n"
 "  --detail             record every insertion into a queue\n"
 "  --set NAME=VALUE     a knob of the policy\n"
 "  --cost KEY=NS        switch_ns leave_ns migrate_ns migrate_llc_ns migrate_node_ns\n"
@@ -74,5 +75,9 @@ int main(int argc, char **argv)
 		return usage_error("--program is missing");
 	if (sim_policy_load(o.policy_path, why, sizeof(why)))
 		return usage_error(why);
+	if (o.image_path) {
+		o.start = sim_image(o.image_path);
+		o.no_fork = true;
+	}
 	return sim_run_forked(&o) ? 1 : 0;
 }

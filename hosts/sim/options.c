@@ -107,6 +107,8 @@ static int parse_value(struct sim_options *o, const char *option,
 		o->program_path = value;
 	} else if (!strcmp(option, "--records")) {
 		o->records_path = value;
+	} else if (!strcmp(option, "--image")) {
+		o->image_path = value;
 	} else if (!strcmp(option, "--id")) {
 		o->id = value;
 	} else if (!strcmp(option, "--arrivals")) {

@@ -90,6 +90,8 @@ struct sim_options {
 	const char *program_path;
 	const void *program;		/* in memory, checked: in place of a path */
 	const char *records_path;	/* NULL: none are kept */
+	const char *image_path;		/* image.c; NULL: a run as others */
+	int (*start)(void);		/* in place of launch(), or NULL */
 	const char *id;
 	u32 nr_cpus;
 	u64 seed;
@@ -275,6 +277,9 @@ int sim_policy_load(const char *path, char *why, u32 why_bytes);
 const struct sl_policy *sim_policy(void);
 const struct sl_policy_file *sim_policy_file(void);
 int sim_policy_set(const char *assignment, char *why, u32 why_bytes);
+
+/* image.c: what to call in place of launch(); it writes @to and ends the process. */
+int (*sim_image(const char *to))(void);
 
 /* options.c */
 extern const struct sim_options sim_default_options;

@@ -287,6 +287,8 @@ static int start_policy(const struct sim_options *o)
 			return -1;
 		}
 	}
+	if (o->start)
+		sim_policy_file()->policy->start = o->start;
 	err = sl_policy_enable(sim_policy(), false);
 	if (err) {
 		/* What ops.init() said of it is worth more than its number. */

@@ -34,6 +34,18 @@ struct sl_cpu *sl_core_cpu(s32 cpu);
 int sl_policy_enable(const struct sl_policy *policy, bool is_live);
 void sl_policy_disable(bool is_live);
 
+/*
+ * Entry @nr, from 0, of those that a hash has ever had.
+ * Return: its value and, in @key, its key; NULL: it was deleted, or there were not so many.
+ */
+void *sl_hash_entry(struct sl_map *map, u32 nr, const void **key);
+
+struct sl_map_info {
+	u32 type, key_bytes, value_bytes, max_entries;
+	u32 nr_queued;			/* in a queue or stack; of an arena pages */
+};
+struct sl_map_info sl_map_info(const struct sl_map *map);
+
 /* ---- what a person is told ------------------------------------------------ */
 
 /* Read without locks, and possibly while it changes. */

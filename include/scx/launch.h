@@ -10,6 +10,9 @@
  * write constants, fill maps, call SEC("syscall") programs and ask about the machine. What the
  * user half does while tasks run is in SL_USER_HALF(), for the simulator.
  *
+ * For the guest it is called outside, and the kernel's copy of the scheduler gets the variables and
+ * entries of maps that it has written: bytes, which may not be addresses.
+ *
  * Read next: python/schedlab/policy/launch_file.py.
  */
 #ifndef SCX_LAUNCH_H

@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import pytest
 
+import schedlab
 from schedlab.errors import PolicyError
 from schedlab.hosts import guest, guest_build
 from schedlab.policy import bpf
-from schedlab.policy.build import build_policy
-from schedlab.policy.find import load_policy
 from schedlab.policy.published import main_file
 
 BUILD = """
@@ -18,6 +17,7 @@ BUILD = """
 """
 MAIN = """
 #include <own/own.h>
+#include <errno.h>
 char _license[] SEC("license") = "GPL";
 const volatile u64 __SCX_ENQ_HEAD __weak;
 const volatile u64 __SCX_NO_SUCH_NAME __weak;
@@ -26,6 +26,7 @@ extern unsigned long CONFIG_NR_CPUS __kconfig;
 extern unsigned CONFIG_HZ __kconfig;
 int RESIZABLE_ARRAY(data, each);
 int called;
+static const int not_there = ENOENT;
 
 SEC("syscall")
 int prepare(s32 *input)
@@ -41,6 +42,8 @@ s32 BPF_PROG(own_init)
 	((volatile int *)each)[1] = 1;
 	if (__SCX_ENQ_HEAD != SCX_ENQ_HEAD || __SCX_NO_SUCH_NAME || given != 3)
 		return -7;
+	if (scx_bpf_nr_cpu_ids() != 2 || not_there != 2)
+		return -6;
 	if (CONFIG_HZ != 250 || CONFIG_NR_CPUS < 2)
 		return -9;
 	return other_file(called) == 8 ? 0 : -8;
@@ -55,7 +58,7 @@ char _license[] SEC("license") = "GPL";
 
 __attribute__((noinline)) int other_file(int value)
 {
-	return value + 1;
+	return value + (scx_bpf_nr_cpu_ids() == 2);
 }
 """
 HEADER = """
@@ -64,6 +67,7 @@ HEADER = """
 #include <bpf/bpf_tracing.h>
 #define RESIZABLE_ARRAY(section, name) name[1] SEC("." #section "." #name)
 int other_file(int value);
+u32 scx_bpf_nr_cpu_ids(void) __ksym;
 """
 #: A kernel has no flag without a callback that it is about.
 ENQ_LAST = 1 << 1
@@ -74,8 +78,10 @@ def scheduler(tmp_path):
     """A scheduler in a checkout that has nothing else."""
     folder = tmp_path / "scheds" / "rust" / "scx_own"
     include = tmp_path / "scheds" / "include" / "own"
-    for place in (folder / "src" / "bpf", include):
+    stubs = include.with_name("bpf-compat") / "gnu"
+    for place in (folder / "src" / "bpf", include, stubs):
         place.mkdir(parents=True)
+    (stubs / "stubs.h").touch()
     (folder / "build.rs").write_text(BUILD)
     (folder / "src" / "bpf" / "main.bpf.c").write_text(MAIN)
     (folder / "src" / "bpf" / "other.bpf.c").write_text(OTHER)
@@ -106,12 +112,125 @@ def test_what_its_user_half_sets_is_set(guest_parts, scheduler):
 
 def test_an_error_names_its_file_and_line(guest_parts, scheduler):
     scheduler.write_text(MAIN.replace("called = *input;", "called = *absent;"))
-    with pytest.raises(PolicyError, match=rf"{scheduler}:15:\d+: error: .*absent"):
+    with pytest.raises(PolicyError, match=rf"{scheduler}:17:\d+: error: .*absent"):
         bpf.compile_object(scheduler, toolchain=guest_build.toolchain)
 
 
-def test_a_user_half_in_c_is_refused(scheduler):
-    """It could not run; that a scheduler goes without would be seen by no one."""
-    (scheduler.parent / "scx_own.launch.c").write_text("static int launch(void) { return 0; }\n")
-    with pytest.raises(PolicyError, match=r"no kernel runs its user half, .*scx_own\.launch\.c"):
-        build_policy(load_policy(str(scheduler)), engine="bpf")
+FILLED = """
+#include <scx/common.bpf.h>
+char _license[] SEC("license") = "GPL";
+struct big { u8 bytes[600]; };
+const volatile u32 given, nr;
+const volatile s32 table[4];
+struct big sparse;
+static volatile u64 local = 1;
+#define MAP(of, size, key_type, value_type) \\
+	__uint(type, of); __uint(max_entries, size); __type(key, key_type); __type(value, value_type)
+struct { MAP(BPF_MAP_TYPE_ARRAY, 3, u32, u64); } array SEC(".maps");
+struct { MAP(BPF_MAP_TYPE_PERCPU_ARRAY, 2, u32, u32); } percpu SEC(".maps");
+struct { MAP(BPF_MAP_TYPE_HASH, 8, u64, u32); } hash SEC(".maps");
+struct { MAP(BPF_MAP_TYPE_ARRAY, 1, u32, u64); } untouched SEC(".maps");
+struct queue {
+	__uint(type, BPF_MAP_TYPE_QUEUE);
+	__uint(max_entries, 3);
+	__type(value, u32);
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 5);
+	__type(key, u32);
+	__array(values, struct queue);
+} queues SEC(".maps");
+
+static u64 at(void *map, u32 key)
+{
+	u64 *value = bpf_map_lookup_elem(map, &key);
+
+	return value ? *value : -1;
+}
+
+s32 BPF_STRUCT_OPS_SLEEPABLE(mine_init)
+{
+	const u64 long_key = 1ULL << 40, deleted = 2;
+	const u32 one = 1;
+	u32 *last = bpf_map_lookup_percpu_elem(&percpu, &one, 1);
+	u32 *found = bpf_map_lookup_elem(&hash, &long_key);
+	struct queue *queue = bpf_map_lookup_elem(&queues, &one);
+
+	if (given != 3 || nr != scx_bpf_nr_cpu_ids() || table[2] != -2 || local != 5)
+		return -7;
+	if (sparse.bytes[1] != 1 || sparse.bytes[599] != 2 || sparse.bytes[300])
+		return -8;
+	if (at(&array, 0) || at(&array, 2) != 1ULL << 50 || at(&untouched, 0))
+		return -9;
+	if (!last || *last != 21 || !found || *found != 9 || bpf_map_lookup_elem(&hash, &deleted))
+		return -10;
+	if (!queue || bpf_map_push_elem(queue, &one, 0))
+		return -11;
+	return 0;
+}
+
+void BPF_STRUCT_OPS(mine_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, SCX_SLICE_DFL, enq_flags);
+}
+SCX_OPS_DEFINE(mine_ops, .enqueue = (void *)mine_enqueue, .init = (void *)mine_init, .name = "mine");
+"""
+FILLING = """
+#include <scx/launch.h>
+static int launch(void)
+{
+	const u64 long_key = 1ULL << 40, deleted = 2;
+	const u32 one = 1, two = 2, nine = 9;
+	const u64 value = 1ULL << 50;
+
+	SL_SET(nr, scx_bpf_nr_cpu_ids());
+	SL_SET(table[2], -2);
+	local += 4;
+	sparse.bytes[1] = 1;
+	sparse.bytes[599] = 2;
+	bpf_map_update_elem(&array, &two, &value, 0);
+	for (u32 cpu = 0; cpu < nr; cpu++)
+		*(u32 *)bpf_map_lookup_percpu_elem(&percpu, &one, cpu) = 20 + cpu;
+	bpf_map_update_elem(&hash, &long_key, &nine, 0);
+	bpf_map_update_elem(&hash, &deleted, &nine, 0);
+	bpf_map_delete_elem(&hash, &deleted);
+	sl_map_create_inner(SL_MAP(&queues), 1, BPF_MAP_TYPE_QUEUE, sizeof(u32), 3);
+	return nr == 2 ? 0 : -22;
+}
+"""
+
+
+@pytest.fixture
+def launched(tmp_path):
+    """Run a policy whose user half is in C in the guest; its error."""
+    source = tmp_path / "mine.bpf.c"
+
+    def run(launch, *, policy=FILLED, cpus=2):
+        source.write_text(policy)
+        source.with_name("mine.launch.toml").write_text("[rodata]\ngiven = 3\n")
+        source.with_name("mine.launch.c").write_text(launch)
+        out = tmp_path / f"out-{len(list(tmp_path.iterdir()))}"
+        (run,) = schedlab.run("mixed", str(source), host="guest", cpus=cpus, out=out).runs.to_dicts()
+        return run["error"]
+
+    return run
+
+
+def test_what_its_user_half_in_c_writes_is_there(guest_parts, simulator, launched):
+    """Constants, data, and entries of maps, on a machine of as many CPUs."""
+    assert launched(FILLING) is None
+    assert "-11" in launched(FILLING.replace("(&queues), 1", "(&queues), 2"))
+
+
+def test_a_user_half_in_c_that_no_kernel_can_have(guest_parts, simulator, launched):
+    """That a scheduler goes without would be seen by no one."""
+    assert "its launch() or a SEC" in launched(FILLING, cpus=1)
+    policy = FILLED.replace("} queues SEC", '} queues SEC(".maps");\nstruct queue queued SEC')
+    pushing = FILLING.replace("SL_SET(nr,", "bpf_map_push_elem(&queued, &nine, 0);\n\tSL_SET(nr,")
+    assert "it fills queued" in launched(pushing, policy=policy)
+    counting = FILLING.replace("static int launch", "static volatile u32 own;\nstatic int launch")
+    assert "own, which its launch() writes: there is none" in launched(
+        counting.replace("local +=", "own = 1, local +=")
+    )
+    assert "only the simulator" in launched(FILLING + "SL_USER_HALF(1000) { }\n")

@@ -155,6 +155,11 @@ static void do_line(char *line, struct policy **policy)
 			policy_close(*policy);
 			*policy = NULL;
 		}
+	} else if (!strcmp(verb, "image")) {
+		if (policy_image(*policy, first)) {
+			policy_close(*policy);
+			*policy = NULL;
+		}
 	} else if (!strcmp(verb, "hold")) {
 		hold(*policy, strtoull(first, NULL, 0));
 	} else if (!strcmp(verb, "play")) {

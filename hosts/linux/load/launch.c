@@ -2,16 +2,20 @@
 /*
  * launch.c - what the user half of a published scheduler does between opening and attaching it.
  *
- * Its constants `__SCX_NAME` get the number that NAME has in this kernel; its SEC("syscall")
- * programs run once it is loaded.
+ * Its constants `__SCX_NAME` get the number that NAME has in this kernel; its variables and maps get
+ * what its launch() left in them elsewhere (hosts/sim/image.c); its SEC("syscall") programs run once
+ * it is loaded.
  *
  * Read next: policy.c, which calls it; policies/launch/.
  */
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "load.h"
 
@@ -72,6 +76,114 @@ void launch_constants(struct policy *policy)
 			policy_write(policy, name, value);
 	}
 	btf__free(kernel);
+}
+
+struct record {
+	char kind[8];
+	char name[128];
+	int of;				/* the variable's size; the CPU, -1: not of a per-CPU map */
+	u32 key_bytes, value_bytes;
+	char *key, *value;
+};
+
+/* Return: whether there was one; its bytes are to be freed, by its key. */
+static bool read_record(FILE *file, struct record *r)
+{
+	u64 bytes;
+
+	if (fscanf(file, "%7s %127s %d %u %u", r->kind, r->name, &r->of, &r->key_bytes,
+		   &r->value_bytes) != 5 || fgetc(file) != '\n')
+		return false;
+	bytes = (u64)r->key_bytes + r->value_bytes;
+	r->key = malloc(bytes + 1);
+	if (r->key && fread(r->key, 1, bytes + 1, file) == bytes + 1) {
+		r->value = r->key + r->key_bytes;
+		return true;
+	}
+	free(r->key);
+	return false;
+}
+
+/* One CPU's part of an entry: user space reads and writes those of all. */
+static int update_percpu(struct bpf_map *map, const struct record *r)
+{
+	u32 stride = (r->value_bytes + 7) & ~7U;
+	int fd = bpf_map__fd(map), nr_cpus = libbpf_num_possible_cpus(), failed;
+	char *values = nr_cpus > r->of ? calloc(nr_cpus, stride) : NULL;
+
+	if (!values)
+		return -EINVAL;
+	failed = bpf_map_lookup_elem(fd, r->key, values);
+	memcpy(values + (u64)r->of * stride, r->value, r->value_bytes);
+	failed = failed ? failed : bpf_map_update_elem(fd, r->key, values, BPF_ANY);
+	free(values);
+	return failed;
+}
+
+/* A map in an array of maps: its type, and sizes of key and value, and how many entries. */
+static int create_inner(struct bpf_map *map, const struct record *r)
+{
+	u32 sizes[4];
+	int fd, failed;
+
+	if (r->value_bytes != sizeof(sizes))
+		return -EINVAL;
+	memcpy(sizes, r->value, sizeof(sizes));
+	fd = bpf_map_create(sizes[0], NULL, sizes[1], sizes[2], sizes[3], NULL);
+	if (fd < 0)
+		return fd;
+	failed = bpf_map_update_elem(bpf_map__fd(map), r->key, &fd, BPF_ANY);
+	close(fd);
+	return failed;
+}
+
+static int write_variable(struct policy *policy, const struct record *r)
+{
+	u32 bytes;
+	u64 offset;
+	char *at = policy_variable(policy, r->name, &bytes);
+
+	if (!at || bytes != (u32)r->of || r->key_bytes != sizeof(offset))
+		return -EINVAL;
+	memcpy(&offset, r->key, sizeof(offset));
+	memcpy(at + offset, r->value, r->value_bytes);
+	return 0;
+}
+
+static int write_map(struct policy *policy, const struct record *r)
+{
+	struct bpf_map *map = bpf_object__find_map_by_name(policy_object(policy), r->name);
+
+	if (!map || bpf_map__key_size(map) != r->key_bytes)
+		return -EINVAL;
+	if (!strcmp(r->kind, "inner"))
+		return create_inner(map, r);
+	if (bpf_map__value_size(map) != r->value_bytes)
+		return -EINVAL;
+	return r->of >= 0 ? update_percpu(map, r) :
+	       bpf_map_update_elem(bpf_map__fd(map), r->key, r->value, BPF_ANY);
+}
+
+int launch_image(struct policy *policy, const char *path, bool is_loaded)
+{
+	FILE *file = fopen(path, "rb");
+	struct record r;
+	int failed = file ? 0 : -errno;
+
+	snprintf(r.name, sizeof(r.name), "%s", path);
+	while (!failed && read_record(file, &r)) {
+		bool is_variable = !strcmp(r.kind, "data");
+
+		if (is_variable == !is_loaded)
+			failed = is_variable ? write_variable(policy, &r) : write_map(policy, &r);
+		free(r.key);
+	}
+	if (file)
+		fclose(file);
+	if (failed)
+		frame_text("refused", "%s, which its launch() writes: %s\n", r.name,
+			   failed == -EINVAL ? "there is none of that size" : strerror(-failed));
+	return failed;
 }
 
 int launch_call(struct bpf_object *object, const char *name, u64 input)

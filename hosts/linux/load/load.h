@@ -45,6 +45,8 @@ struct bpf_object;
  * Return: NULL then.
  */
 struct policy *policy_open(const char *path);
+/* The value of a global before it is loaded, and its size; NULL: there is none of that name. */
+char *policy_variable(struct policy *policy, const char *name, u32 *variable_bytes);
 /* Set a global before it is loaded. Return: 0, or -1: there is no number of that name. */
 int policy_write(struct policy *policy, const char *name, u64 value);
 /*
@@ -52,6 +54,11 @@ int policy_write(struct policy *policy, const char *name, u64 value);
  * that input when the policy is loaded. Return: 0, or -1 after a frame.
  */
 int policy_set(struct policy *policy, const char *knob, u64 value);
+/*
+ * Give it what its launch() left behind: variables now, maps when it is loaded.
+ * Return: 0, or -1 after a frame.
+ */
+int policy_image(struct policy *policy, const char *path);
 /*
  * Let it have only the tasks that ask for it (SCHED_EXT), not all.
  * Return: 0, or -1 after a frame.
@@ -73,6 +80,8 @@ void policy_close(struct policy *policy);
 /* ---- launch.c: what published schedulers expect ------------------------ */
 
 void launch_constants(struct policy *policy);
+/* Of an image (hosts/sim/image.c) the variables, or when it is loaded the maps. Return: 0, or -1 after a frame. */
+int launch_image(struct policy *policy, const char *path, bool is_loaded);
 /* Return: 0, or -1 after a frame. */
 int launch_call(struct bpf_object *object, const char *name, u64 input);
 

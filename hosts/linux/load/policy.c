@@ -41,6 +41,7 @@ struct policy {
 	char path[256];
 	struct knob knobs[KNOBS_MAX];	/* set so far, to be set once more */
 	u32 nr_knobs;
+	char image[256];		/* what its launch() left behind; "": it has none */
 	struct bpf_object *object;
 	struct bpf_link *link;
 	struct bpf_map *ops;
@@ -125,7 +126,7 @@ static const struct btf_var_secinfo *find_variable(const struct bpf_object *obje
 	return NULL;
 }
 
-int policy_write(struct policy *policy, const char *name, u64 value)
+char *policy_variable(struct policy *policy, const char *name, u32 *variable_bytes)
 {
 	struct bpf_map *map;
 
@@ -139,12 +140,23 @@ int policy_write(struct policy *policy, const char *name, u64 value)
 			continue;
 		var = find_variable(policy->object, section, name);
 		data = var ? bpf_map__initial_value(map, &bytes) : NULL;
-		if (!data || var->size > sizeof(value) || var->offset + var->size > bytes)
+		if (!data || var->offset + var->size > bytes)
 			continue;
-		memcpy(data + var->offset, &value, var->size);
-		return 0;
+		*variable_bytes = var->size;
+		return data + var->offset;
 	}
-	return -1;
+	return NULL;
+}
+
+int policy_write(struct policy *policy, const char *name, u64 value)
+{
+	u32 bytes;
+	char *at = policy_variable(policy, name, &bytes);
+
+	if (!at || bytes > sizeof(value))
+		return -1;
+	memcpy(at, &value, bytes);
+	return 0;
 }
 
 static void remember(struct policy *policy, const char *knob, u64 value)
@@ -210,6 +222,12 @@ int policy_set(struct policy *policy, const char *knob, u64 value)
 	}
 	remember(policy, knob, value);
 	return 0;
+}
+
+int policy_image(struct policy *policy, const char *path)
+{
+	snprintf(policy->image, sizeof(policy->image), "%s", path);
+	return launch_image(policy, path, false);
 }
 
 /* SEC("syscall") programs, each as call.NUMBER.NAME with its input. */
@@ -282,6 +300,8 @@ static void explain(const struct policy *policy)
 		policy_take_partly(again);
 	for (i = 0; again && i < policy->nr_knobs; i++)
 		policy_set(again, policy->knobs[i].name, policy->knobs[i].value);
+	if (again && policy->image[0])
+		policy_image(again, policy->image);
 	if (again && load_object(again->object, LOG_LINES | LOG_STATS))
 		report_programs(again->object);
 	policy_close(again);
@@ -300,7 +320,8 @@ int policy_load(struct policy *policy)
 		return refuse("the kernel refuses the policy", failed);
 	}
 	report_programs(policy->object);
-	if (make_calls(policy))
+	if ((policy->image[0] && launch_image(policy, policy->image, true)) ||
+	    make_calls(policy))
 		return -1;
 	policy->is_loaded = true;
 	frame_text("loaded", "%s", "");

@@ -45,6 +45,19 @@ static int print_types(const char *path)
 	return fflush(stdout) != 0;
 }
 
+__s64 __real_btf__resolve_size(const struct btf *btf, __u32 id);
+
+/*
+ * Up to libbpf 1.4 its linker asks for the size of a kernel's function that two objects
+ * declare, and ends with the answer that there is none.
+ */
+__s64 __wrap_btf__resolve_size(const struct btf *btf, __u32 id)
+{
+	const struct btf_type *type = btf__type_by_id(btf, id);
+
+	return btf_is_func(type) || btf_is_func_proto(type) ? 0 : __real_btf__resolve_size(btf, id);
+}
+
 static int link_objects(const char *out, char **in, int nr)
 {
 	struct bpf_linker *linker = bpf_linker__new(out, NULL);

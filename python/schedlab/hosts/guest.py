@@ -54,6 +54,7 @@ class GuestTask:
     #: For `read` and `write` of the program: latency and time per KiB in nanoseconds, CPU time of a call in
     #: nanoseconds, requests at once.
     device: tuple[int, ...] = (100_000, 1000, 1000, 1)
+    image: bytes = b""  #: What the policy's launch() leaves behind (user_half.py).
     lead_ms: int = LEAD_MS  #: How long before time 0 of the program the policy is attached, in milliseconds.
 
 
@@ -105,6 +106,9 @@ def job_files(tasks: list[GuestTask]) -> dict[str, bytes]:
             continue
         lines.append(f"policy {path}")
         lines += [f"set {knob} {value % 2**64}" for knob, value in task.knobs.items()]
+        if task.image:
+            files[f"/{index}.image"] = task.image
+            lines.append(f"image /{index}.image")
         if task.program is None:
             lines.append(f"hold {task.hold_ms}")
         else:

@@ -25,6 +25,8 @@ from .guest_image import fetch_guest_parts, locked
 from .guest_vmlinux import unpacked
 
 INIT_OPTIONS = ("-std=gnu11", "-O2", "-static", "-Wall", "-Wextra")
+#: What else a program is linked with.
+_LINK_OPTIONS = {"object": ("-Wl,--wrap=btf__resolve_size",)}
 
 
 #: Folders and files, below hosts/linux or the root, that each program is made of.
@@ -56,7 +58,8 @@ def build_program(name: str, libbpf: Path) -> Path:
             f"{root / 'hosts' / 'linux'}: the sources of the loader are not there; use a checkout"
         )
     compiler = shlex.split(os.environ.get("CC", "cc"))
-    digest = hashlib.sha256(repr((compiler, INIT_OPTIONS, libbpf.name)).encode())
+    options = (*INIT_OPTIONS, *_LINK_OPTIONS.get(name, ()))
+    digest = hashlib.sha256(repr((compiler, options, libbpf.name)).encode())
     for path in (*sources, *sorted(path for pattern in _HEADERS for path in root.glob(pattern))):
         digest.update(path.read_bytes())
     target = cache_folder("guest") / f"{name}-{digest.hexdigest()[:16]}"
@@ -65,7 +68,7 @@ def build_program(name: str, libbpf: Path) -> Path:
             with announced(
                 f"building the loader of policies ({name}), some seconds the first time; it is kept"
             ):
-                _compile_program(compiler, sources, libbpf, target)
+                _compile_program([*compiler, *options], sources, libbpf, target)
     return target
 
 
@@ -90,7 +93,7 @@ def _compile_program(compiler: Sequence[str], sources: Sequence[Path], libbpf: P
     """Compile and link into `target`, in one step for whoever looks at it."""
     made = target.with_suffix(f".{os.getpid()}")
     command: list[str | Path] = [
-        *compiler, *INIT_OPTIONS, f"-I{include_folder()}", f"-I{resource_root() / 'player'}",
+        *compiler, f"-I{include_folder()}", f"-I{resource_root() / 'player'}",
         f"-I{libbpf / 'usr' / 'include'}", "-o", made, *sources,
         next(libbpf.glob("usr/lib/**/libbpf.a")), *_libelf(), "-Wl,-s",
     ]  # fmt: skip

@@ -32,6 +32,7 @@ from .host import Job, Outcome
 from .kernel_boot import qemu_version
 from .kinds import EmulatedHost, device_of, settings_of, with_program_pids
 from .process import not_done, timed_out
+from .user_half import image_of
 
 if TYPE_CHECKING:
     from ..program.file import Program
@@ -102,6 +103,7 @@ class GuestSession:
             knobs=settings_of(job),
             program=program,
             device=device_of(job),
+            image=image_of(job),
             lead_ms=LEAD_MS if job.n_cpus == 1 and not self.host.is_parallel else LEAD_MS_LONG,
         )
         system, _ = guest_system(

@@ -83,6 +83,8 @@ class BuiltPolicy:
         SHA-256 over source, headers and values.
     launch : dict of str to int or str
         What its launch file sets (launch_file.py), where it has one.
+    user_half : pathlib.Path or None
+        For Linux: the natively compiled file whose launch() says what the kernel's gets (hosts/user_half.py).
     """
 
     policy: Policy
@@ -90,6 +92,7 @@ class BuiltPolicy:
     values: dict[str, Any]
     policy_hash: str
     launch: dict[str, int | str] = field(default_factory=dict)
+    user_half: Path | None = None
 
 
 #: A policy's operations without `SCX_OPS_DEFINE()`.
@@ -109,6 +112,7 @@ def build_policy(
     toolchain: Callable[[], Toolchain] | None = None,
 ) -> BuiltPolicy:
     """Compile a policy, or find it in the cache, and settle its knobs."""
+    user_half = None
     if engine == "wasm":
         from .wasm_build import compile_wasm
         from .wasm_file import read_module
@@ -117,6 +121,7 @@ def build_policy(
         symbols = read_module(shared_object).objects()
     elif engine == "bpf":
         shared_object = _object_for_linux(policy, toolchain)
+        user_half = _user_half(policy)
         symbols = ElfFile(shared_object).objects()
     else:
         shared_object = compile_policy(policy)
@@ -145,17 +150,23 @@ def build_policy(
             )
         _check_range(policy, knob, len(symbols[name]))
         settled[name] = (values or {}).get(name, default)
-    return BuiltPolicy(policy, shared_object, settled, policy_hash(policy, launch | settled), launch)
+    hashed = policy_hash(policy, launch | settled)
+    return BuiltPolicy(policy, shared_object, settled, hashed, launch, user_half)
 
 
 def _object_for_linux(policy: Policy, toolchain: Callable[[], Toolchain] | None) -> Path:
     """An object that Linux alone has to take: nothing else is said of the policy but what clang says."""
-    code = launch_code(policy.name, policy.path)
-    if code:
-        raise PolicyError(f"{policy.path}: no kernel runs its user half, {code}; use --host sim or uthreads")
     if not is_object(policy.path) and came_compiled(policy) is None:
         check_callbacks(policy.path, policy.path.read_text("utf-8", errors="replace"))
     return compile_object(policy.path, policy.content_hash, toolchain=toolchain)
+
+
+def _user_half(policy: Policy) -> Path | None:
+    """What runs here for a policy that Linux gets; it is compiled with the policy's source."""
+    code = launch_code(policy.name, policy.path)
+    if code and is_object(policy.path):
+        raise PolicyError(f"{policy.path}: {code} is compiled with a policy's source: give that")
+    return compile_policy(policy) if code else None
 
 
 def _launch_values(policy: Policy, symbols: Mapping[str, bytes]) -> dict[str, int | str]:

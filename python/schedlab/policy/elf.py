@@ -91,6 +91,16 @@ class ElfFile:
             found[symbol.name] = bytes(symbol.size) if is_zero else self._raw[start : start + symbol.size]
         return found
 
+    def variables(self) -> list[tuple[str, int, int]]:
+        """Name, address and size of each variable that the file defines, local ones too."""
+        return sorted(
+            {
+                (symbol.name, symbol.value, symbol.size)
+                for symbol in self._symbols
+                if symbol.type == _OBJECT and symbol.size and 0 < symbol.section < len(self._sections)
+            }
+        )
+
     def object_at(self, address: int) -> str | None:
         """Name of the variable at an address of the file, or None."""
         for symbol in self._symbols:

@@ -19,7 +19,8 @@ What that cannot say, as a table of the machine's CPUs, is in `NAME.launch.c`, w
     static int launch(void)     // before the policy's init; 0, or an error
 
 It is compiled as the end of the scheduler's main file, so all of that file's names are known to it,
-and constants may be written (`SL_SET(constant, value)`). No kernel runs it: it is for natively compiled policies.
+and constants may be written (`SL_SET(constant, value)`). For the guest it runs here, and the kernel's
+object gets what it has written (hosts/user_half.py).
 
 Each name is held against the variables of the compiled file (build.py), and a word for the
 machine becomes a number when a run's machine is known (`for_machine`).

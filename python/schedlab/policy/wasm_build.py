@@ -45,7 +45,7 @@ SHARED_SOURCES = (
     "core/build.c", "player/objects.c", "player/player.c", "player/program.c",
     "hosts/common/json_text.c", "hosts/common/numbers.c", "hosts/common/policy_file.c",
 )  # fmt: skip
-FOR_PROCESSES = {"main.c", "posix.c", "serve.c", "policy_wasm.c"}
+FOR_PROCESSES = {"image.c", "main.c", "posix.c", "serve.c", "policy_wasm.c"}
 INCLUDES = ("include", "hosts/common", "hosts/sim", "player")
 #: Where the simulator's memory begins, and what a policy's data and stack have.
 POLICY_BYTES = 64 << 20
