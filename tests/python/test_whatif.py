@@ -15,9 +15,19 @@ from typer.testing import CliRunner
 from schedlab.cli.app import app
 from schedlab.errors import NotFoundError, UsageError
 from schedlab.measure.fidelity import TOO_FAR, grade_of, recorded_under, with_slice
-from schedlab.measure.whatif import open_subject, read_cpus, read_metrics, waits_of, what_if
+from schedlab.measure.whatif import (
+    _advise,
+    open_subject,
+    read_changes,
+    read_cpus,
+    read_metrics,
+    waits_of,
+    what_if,
+)
 from schedlab.program import layout
-from schedlab.program.compiler import compile_workload
+from schedlab.program.compiler import compile_workload, read_program
+from schedlab.program.vary import joined
+from schedlab.report.what_if import confirmed_sentence
 from schedlab.runs.run import make_plan, run_plan
 from schedlab.workload.find import load_workload
 
@@ -71,6 +81,90 @@ def test_lengths_vary_within_their_share_and_seed_1_is_as_recorded(recording, tm
     assert 0.969 < ratio.min() < 0.98 and 1.02 < ratio.max() < 1.031
     assert (again.ops["b"][~is_length] == first.ops["b"][~is_length]).all(), "all else is left alone"
     assert compile_workload(replace(workload, vary_share=0.0), seed=2).data == workload.program
+
+
+#: Everything of a program that names another part of it.
+EVERYTHING = """
+[workload]
+title = "Everything"
+[[group]]
+name = "all"
+[[group]]
+name = "web"
+parent = "all"
+weight = 300
+[[group]]
+name = "batch"
+[[lock]]
+name = "m"
+[[pipe]]
+name = "p"
+capacity = 64
+[[condition]]
+name = "c"
+[[task]]
+name = "parent"
+count = 2
+group = "web"
+affinity = [0]
+phases = [{lock = "m"}, {await = {condition = "c", lock = "m"}}, {unlock = "m"}, {spawn = "child"}, {join = "batch"}, {recv = "p"}, "wait"]
+[[task]]
+name = "child"
+count = 2
+arrival = "spawned"
+phases = [{loop = 3, do = [{run = "exp(1ms)"}]}, {send = "p"}]
+[[task]]
+name = "bell"
+arrival = "1ms"
+phases = [{sleep = "100ms"}, {signal = {condition = "c", all = true}}]
+"""
+
+
+@pytest.mark.parametrize("name", ["mixed", "classics/requests", "everything.toml"])
+def test_programs_are_joined_with_objects_and_children_of_their_own(simulator, tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    Path("everything.toml").write_text(EVERYTHING)
+    one = compile_workload(load_workload(name), seed=3)
+    assert joined([one]).data == one.data
+    two = joined([one, one])
+    n, rows = one.n_tasks, two.task_rows
+    assert two.work_ns().tolist() == 2 * one.work_ns().tolist() and [*two.names.values()] == 2 * [
+        *one.names.values()
+    ]
+    assert len(two.objects) == 2 * len(one.objects)
+    has_parent = rows["parent"][n:] != layout.NONE
+    assert (rows["parent"][n:][has_parent] >= n).all()
+    verbs = [layout.VERB_NUMBER[verb] for verb in ("send", "recv", "lock", "await", "join")]
+    on_objects = np.isin(one.ops["verb"], verbs)
+    copied = two.ops["a"][len(one.ops) :]
+    assert (copied[on_objects] == one.ops["a"][on_objects] + len(one.objects)).all()
+    whole = replace(load_workload(name), copies=2, name="twice", cpus=4)
+    runs = run_plan(make_plan([whole], ["fifo"], tmp_path / "out")).runs
+    assert [run["status"] for run in runs] == ["ok"], "each copy finds its own locks, pipes and children"
+
+
+def test_a_copy_of_a_recording_is_no_echo_of_it(recording, tmp_path):
+    workload = open_subject(str(recording), tmp_path).workload
+    twice = compile_workload(replace(workload, copies=2), seed=1)
+    n = len(twice.ops) // 2
+    first, second = twice.ops["b"][:n], twice.ops["b"][n:]
+    assert (first == read_program(workload.program).ops["b"]).all()
+    assert (first != second).any() and twice.n_tasks == 2 * compile_workload(workload, seed=1).n_tasks
+
+
+def test_a_weight_is_the_nearest_that_a_nice_value_gives_and_a_cgroup_has_any(tmp_path):
+    (tmp_path / "w.toml").write_text(EVERYTHING)
+    changes = read_changes(load_workload(str(tmp_path / "w.toml")), "", "", "child=2,web=2").values()
+    plain, child, web = (compile_workload(workload, seed=1) for _, workload in changes)
+    rows = child.task_rows
+    weights = {*zip(child.names.values(), rows["nice"].tolist(), rows["weight"].tolist(), strict=True)}
+    assert weights == {("parent", 0, 100), ("child", -3, 194), ("bell", 0, 100)}
+    assert plain.data != web.data and (web.task_rows["weight"] == plain.task_rows["weight"]).all()
+    assert sorted(web.values[web.values != plain.values]) == [600]
+    assert [words for words, _ in changes] == [
+        "",
+        *(f"with 2 times the weight of {n}" for n in ("child", "web")),
+    ]
 
 
 # ---- fidelity --------------------------------------------------------------------
@@ -177,6 +271,53 @@ def test_fewer_cpus_are_alternatives_too(simulator, tmp_path):
     assert found["winner"] in ("fifo", "rr") and found["ranking"][0]["cpus"] == own
 
 
+def test_more_load_and_another_weight_are_alternatives_too(recording, tmp_path):
+    """Twice the work takes about twice as long; a heavier group waits less under a policy with weights."""
+    found = ask(recording, ["eevdf"], tmp_path, load="2", weight="hog-small=8", metrics=["makespan"])
+    rows = {(row["policy"], row["change"]): row for row in found["ranking"]}
+    load, weight = "at 2 times the load", "with 8 times the weight of hog-small"
+    assert set(rows) == {(policy, change) for policy in ("rr", "eevdf") for change in ("", load, weight)}
+    assert 1.7 < rows["rr", load]["metrics"]["makespan_ns"]["ratio"] < 2.2
+    waited = {
+        change: {group["group"]: group["mean_b"] for group in rows["eevdf", change]["groups"]}
+        for change in ("", weight)
+    }
+    assert waited[weight]["hog-small"] < waited[""]["hog-small"]
+    assert found["winner"] in ("rr", "eevdf"), "what is advised is for the work as it is"
+
+
+def test_the_best_is_run_again_with_seeds_that_have_not_chosen_it(recording, tmp_path):
+    found = ask(recording, ["mlfq", "fifo"], tmp_path, metrics=["response_mean"])
+    confirmed = found["confirmed"]
+    assert (confirmed["policy"], confirmed["first_seed"], confirmed["seeds"]) == ("mlfq", 4, 10)
+    workload = open_subject(str(recording), tmp_path).workload
+    settings = ["rr.slice_ns=20ms"]
+    runs = run_plan(
+        make_plan([workload], ["rr", "mlfq"], tmp_path / "again", n_seeds=10, first_seed=4, settings=settings)
+    ).runs
+    for key, policy in (("mean_a", "rr"), ("mean_b", "mlfq")):
+        mean = np.mean([run["metrics"]["response_ns_mean"] for run in runs if run["policy"] == policy])
+        assert confirmed["metrics"]["response_ns_mean"][key] == pytest.approx(mean)
+    assert confirmed_sentence(found).startswith("10 fresh seeds (4 to 13) say response_ns_mean -")
+    assert found["load"] == "sudo schedlab load mlfq"
+
+
+@pytest.mark.parametrize("confirmed, advice", [
+    ({"metrics": {"makespan_ns": {"better": None}}}, "keep rr: x had the best makespan_ns by luck"),
+    (None, "keep rr: x has the best makespan_ns, but fails with seeds that did not choose it"),
+])  # fmt: skip
+def test_a_winner_by_luck_is_not_advised(confirmed, advice):
+    row = {
+        "policy": "x",
+        "change": "",
+        "is_baseline": False,
+        "metrics": {"makespan_ns": {"ratio": 0.5, "better": "b"}},
+    }
+    found = {"metrics": ["makespan_ns"], "baseline": "rr", "fidelity": None, "ranking": [row], "load": None}
+    _advise(found, None, lambda: confirmed)
+    assert found["advice"].startswith(advice) and found["load"] is None
+
+
 def test_who_pays_is_who_waits_longer(recording, tmp_path):
     found = ask(recording, ["mlfq"], tmp_path, metrics=["response_mean"])
     row = next(row for row in found["ranking"] if row["policy"] == "mlfq")
@@ -214,6 +355,14 @@ def test_wrong_words_are_refused_with_the_remedy(recording, tmp_path):
             UsageError, match=f"--cpus {text}: '{text}' must be a number of CPUs from 1 to 1024"
         ):
             read_cpus(text, load_workload("mixed"))
+    for words, message in (
+        (("1", ""), "--load 1: '1' must be how many times the load, from 2 to 64"),
+        (("", "hog-smal=2"), "no group of tasks is named 'hog-smal' .did you mean 'hog-small'"),
+        (("", "hog-small=x"), "must be GROUP=TIMES, such as hog-small=2"),
+        (("", "hog-small=nan"), "must be GROUP=TIMES"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            read_changes(load_workload("mixed"), "", *words)
     with pytest.raises(
         NotFoundError, match="mixde: no folder of a run, no trace, no workload: unknown workload"
     ):

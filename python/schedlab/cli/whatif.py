@@ -54,6 +54,15 @@ def whatif(
         ),
     ] = [],  # noqa: B006
     cpus: Annotated[str, typer.Option(metavar="4,8", help="Other numbers of CPUs to try.")] = "",
+    load: Annotated[
+        str, typer.Option(metavar="2,4", help="Times the load: all of it again, beside itself.")
+    ] = "",
+    weight: Annotated[
+        str,
+        typer.Option(
+            metavar="GROUP=2", help="Times the weight of the tasks of a group; several with commas."
+        ),
+    ] = "",
     settings: SettingsOption = [],  # noqa: B006
     seeds: Annotated[int, typer.Option(help="Variations of the work; the first is as it was recorded.")] = 10,
     out: Annotated[Path | None, typer.Option(help="Folder for page and runs; default: out/<time>.")] = None,
@@ -69,7 +78,13 @@ def whatif(
 
     folder = out or fresh_folder()
     asked = open_subject(subject, folder)
-    given: dict[str, Any] = {"cpus": cpus, "settings": settings, "n_seeds": seeds}
+    given: dict[str, Any] = {
+        "cpus": cpus,
+        "load": load,
+        "weight": weight,
+        "settings": settings,
+        "n_seeds": seeds,
+    }
     with Progress() as progress:
         found, result = what_if(
             asked,

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""Rank policies, and machines with other numbers of CPUs, on a recording or a workload.
+"""Rank policies on a recording or a workload, as it is and changed: other CPUs, more load, other weights.
 
-        subject -> replay as recorded -> fidelity -> all alternatives, seed by seed -> ranking -> who pays
+        subject -> replay as recorded -> fidelity -> all alternatives, seed by seed -> ranking -> who pays -> best again
 
-An alternative is a policy with its knobs on a number of CPUs. The baseline is the policy that stands for what the
-recording was made under, on as many CPUs; every alternative is held against it, seed by seed. Seed 1 is the recording
-as it is; others vary its lengths (program/vary.py). DIR/whatif.json holds what was found, and the page shows it.
+An alternative is a policy with its knobs under a change, of which the first is none. The baseline is the policy that
+stands for what the recording was made under, unchanged; every alternative is held against it, seed by seed. Seed 1 is the
+recording as it is; others vary its lengths (program/vary.py). DIR/whatif.json holds what was found, and the page shows it.
 
-Invariant: fidelity comes before the ranking; where it is not to be trusted, or nothing is better, nothing is advised.
+Invariant: fidelity comes before the ranking; where it is not to be trusted, or nothing is better, nothing is advised; what
+is advised was better with seeds that did not choose it, too.
 Read next: fidelity.py; report/what_if.py and show/whatif.py, which draw it.
 """
 
@@ -19,18 +20,20 @@ import shlex
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..errors import NotFoundError, UsageError
+from ..errors import NotFoundError, UsageError, did_you_mean
 from ..hosts.choose import engine_of
 from ..metrics.dictionary import DICTIONARY, find_metric
 from ..model import CPUS_MAX
 from ..policy.build import build_policy
 from ..policy.find import list_policies, load_policy, show_value
-from ..runs.case import write_text
+from ..program.file import read_program
+from ..runs.case import folder_name, write_text
 from ..runs.compare import compare_runs, compare_values
 from ..runs.plan import Plan
 from ..runs.run import RunSet, make_plan, run_plan, write_list
@@ -46,6 +49,8 @@ WHATIF_FILE = "whatif.json"
 #: By how much of itself each recorded burst and sleep varies with seeds above 1.
 VARY_SHARE = 0.03
 SEEDS = 10
+#: Most of a change that is tried.
+LOAD_MAX, WEIGHT_MAX = 64, 100
 #: An improvement of the mean by less than this is told apart by enough seeds, and matters to no user.
 MATTERS_MIN = 0.02
 #: What stands for the scheduler that a machine has anyway: the baseline where nothing was recorded.
@@ -78,9 +83,10 @@ class Subject:
 
 @dataclass(frozen=True)
 class Alternative:
-    """A policy on a number of CPUs, and its good runs by seed."""
+    """A policy under a change, and its good runs by seed."""
 
     policy: str
+    change: str
     cpus: int
     runs: dict[int, dict[str, Any]]
     waits: dict[int, Waits]
@@ -131,6 +137,52 @@ def read_cpus(text: str, workload: Workload) -> list[int]:
     return list(dict.fromkeys(found))
 
 
+def read_changes(workload: Workload, cpus: str, load: str, weight: str) -> dict[str, tuple[str, Workload]]:
+    """The work as it is and changed, by its name: what the change is, in words, and the work."""
+    _, *others = read_cpus(cpus, workload)
+    found = {workload.name: ("", workload)}
+
+    def add(name: str, words: str, **changed: Any) -> None:
+        changed["name"] = f"{workload.name}-{name}"  # another folder
+        found[changed["name"]] = words, replace(workload, **changed)
+
+    for n_cpus in others:
+        add(f"on-{n_cpus}-cpus", f"on {n_cpus} CPU{'s' * (n_cpus > 1)}", cpus=n_cpus)
+    for part in filter(None, map(str.strip, load.split(","))):
+        copies = int(part) if part.isascii() and part.isdecimal() else 0
+        if not 2 <= copies <= LOAD_MAX:
+            raise UsageError(f"--load {load}: '{part}' must be how many times the load, from 2 to {LOAD_MAX}")
+        add(f"load-{copies}", f"at {copies} times the load", copies=copies)
+    names = [task.name for task in workload.tasks]
+    names += read_program(workload.program).names.values() if workload.program else ()
+    for part in filter(None, map(str.strip, weight.split(","))):
+        group, _, text = part.partition("=")
+        mine = {name for name in names if group in (name, group_of(name))}
+        cgroups = [each.name for each in workload.groups]
+        if not mine and group not in cgroups:
+            near = did_you_mean(group, [*cgroups, *map(group_of, names)])
+            raise UsageError(f"--weight {weight}: no group of tasks is named '{group}'{near}")
+        try:
+            factor = float(text)
+        except ValueError:
+            factor = 0.0
+        if not 1 / WEIGHT_MAX <= factor <= WEIGHT_MAX:
+            raise UsageError(
+                f"--weight {weight}: '{part}' must be GROUP=TIMES, such as {group}=2, from 0.01 to {WEIGHT_MAX}"
+            )
+        words = f"with {factor:g} times the weight of {group}"
+        heavier = [
+            replace(each, weight=min(max(round(each.weight * factor), 1), 10_000))
+            if each.name == group
+            else each
+            for each in workload.groups
+        ]
+        # A cgroup's weight is its own; tasks of a name have theirs.
+        changed = {"groups": tuple(heavier)} if group in cgroups else {"weights": dict.fromkeys(mine, factor)}
+        add(f"{folder_name(group)}-weight-{factor:g}", words, **changed)
+    return found
+
+
 def what_if(
     subject: Subject,
     policies: Sequence[str],
@@ -138,6 +190,8 @@ def what_if(
     *,
     metrics: Sequence[str] = METRICS,
     cpus: str = "",
+    load: str = "",
+    weight: str = "",
     settings: Sequence[str] = (),
     n_seeds: int = SEEDS,
     command_line: str = "",
@@ -156,22 +210,24 @@ def what_if(
         settings = _with_defaults(settings, under.settings or fair)
         for word, values in under.options.items():
             options.setdefault(word, values)
-    sizes = read_cpus(cpus, subject.workload)
-    workloads = [_on(subject.workload, nr, is_own=nr == sizes[0]) for nr in sizes]
+    changes = read_changes(subject.workload, cpus, load, weight)
+    workloads = [workload for _, workload in changes.values()]
     plan = make_plan(
         workloads, names, out, n_seeds=n_seeds, settings=settings, command_line=command_line, **options
     )
     runs, waits = _run_all(plan, on_start, on_result)
     if subject.folder is not None:
         keep_recorded(subject.folder, out, subject.workload)
-    alternatives = _alternatives(runs.runs, waits, n_seeds)
+    alternatives = _alternatives(
+        runs.runs, waits, n_seeds, {name: words for name, (words, _) in changes.items()}
+    )
     baseline = alternatives[0]
     found = {
-        "subject": subject.workload.name, "is_recording": subject.folder is not None, "cpus": sizes[0],
+        "subject": subject.workload.name, "is_recording": subject.folder is not None, "cpus": baseline.cpus,
         "metrics": asked, "seeds": n_seeds, "vary_share": subject.workload.vary_share,
         "baseline": baseline.policy, "confidence": CONFIDENCE, "fidelity": None, "ranking": [],
-        "failed": [{"policy": each.policy, "cpus": each.cpus, "error": each.error} for each in alternatives if each.error],
-        "warnings": _warnings(runs.comparisons, asked), "winner": None, "load": None, "advice": "",
+        "failed": [{"policy": each.policy, "change": each.change, "error": each.error} for each in alternatives if each.error],
+        "warnings": _warnings(runs.comparisons, asked), "winner": None, "confirmed": None, "load": None, "advice": "",
     }  # fmt: skip
     if baseline.error:
         found["advice"] = f"none: under {baseline.policy}, which all others are held against, runs failed"
@@ -182,7 +238,7 @@ def what_if(
                 subject.run, subject.folder, under, exact, varied, baseline.waits[1], asked, group_of
             )
         _rank(found, [each for each in alternatives if not each.error])
-        _advise(found, plan)
+        _advise(found, plan, partial(_confirm, found, plan, on_start, on_result))
     write_text(out / WHATIF_FILE, json.dumps(found, indent=1, allow_nan=False) + "\n")
     return found, runs
 
@@ -200,13 +256,6 @@ def _with_defaults(settings: Sequence[str], defaults: Sequence[str]) -> list[str
     return [f"{name}={value}" for name, value in mine.items()]
 
 
-def _on(workload: Workload, n_cpus: int, *, is_own: bool) -> Workload:
-    """The same work on so many CPUs; a name of its own, since it is another folder."""
-    if is_own:
-        return workload
-    return replace(workload, name=f"{workload.name}-on-{n_cpus}-cpus", cpus=n_cpus)
-
-
 # ---- the runs ----------------------------------------------------------------
 
 
@@ -217,7 +266,7 @@ def _run_all(
     waits: dict[Any, Waits] = {}
 
     def keep(run: dict[str, Any], columns: dict[str, Any]) -> None:
-        waits[run["policy"], run["cpus"], run["seed"]] = waits_of(columns)
+        waits[run["policy"], run["workload"], run["seed"]] = waits_of(columns)
 
     total = len(plan.policies) * len(plan.workloads) * plan.n_seeds
     if on_start:
@@ -259,21 +308,61 @@ def waits_of(columns: dict[str, Any]) -> Waits:
     return found
 
 
-def _alternatives(runs: list[dict[str, Any]], waits: dict[Any, Waits], n_seeds: int) -> list[Alternative]:
-    """Runs by policy and CPUs, in the order of the plan: the baseline is the first."""
-    groups: dict[tuple[str, int], list[dict[str, Any]]] = {}
+def _alternatives(
+    runs: list[dict[str, Any]], waits: dict[Any, Waits], n_seeds: int, changes: Mapping[str, str]
+) -> list[Alternative]:
+    """Runs by policy and change, in the order of the plan: the baseline is the first."""
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for run in runs:
-        groups.setdefault((run["policy"], run["cpus"]), []).append(run)
+        groups.setdefault((run["policy"], run["workload"]), []).append(run)
     found = []
-    for (policy, cpus), mine in groups.items():
+    for (policy, workload), mine in groups.items():
         bad = [run for run in mine if run["status"] != "ok"]
         error = bad[0]["error"] if bad else None
         if bad and bad[0]["error_kind"] != "compile":
             error = f"{len(bad)} of {n_seeds} runs failed, with seed {bad[0]['seed']}: {error}"
         by_seed = {run["seed"]: run for run in mine if run["status"] == "ok"}
-        theirs = {seed: waits[policy, cpus, seed] for seed in by_seed if (policy, cpus, seed) in waits}
-        found.append(Alternative(policy, cpus, by_seed, theirs, error))
+        theirs = {
+            seed: waits[policy, workload, seed] for seed in by_seed if (policy, workload, seed) in waits
+        }
+        found.append(Alternative(policy, changes[workload], mine[0]["cpus"], by_seed, theirs, error))
     return found
+
+
+def _confirm(
+    found: dict[str, Any],
+    plan: Plan,
+    on_start: Callable[[int], None] | None,
+    on_result: Callable[[dict[str, Any]], None] | None,
+) -> dict[str, Any] | None:
+    """Run the baseline and the best with seeds that have not chosen it; None where runs failed or lack a metric."""
+    chosen = [found["baseline"], found["winner"]]
+    names = [
+        name for name in plan.policies if load_policy(name).name in {c.partition(":")[0] for c in chosen}
+    ]
+    seeds = max(found["seeds"], SEEDS)
+    with tempfile.TemporaryDirectory(prefix="schedlab-") as scratch:
+        fresh = replace(
+            plan, workloads=plan.workloads[:1], policies=names, first_seed=plan.n_seeds + 1, n_seeds=seeds,
+            is_kept=False, out=Path(scratch), settings=[s for s in plan.settings if s.partition(".")[0] in _names_of(names)],
+        )  # fmt: skip
+        done = run_plan(fresh, on_start=on_start, on_result=on_result)
+    if done.is_interrupted:
+        raise KeyboardInterrupt
+    sides = [[run for run in done.runs if run["policy"] == name and run["status"] == "ok"] for name in chosen]
+    values = [[[run["metrics"].get(m) for run in side] for m in found["metrics"]] for side in sides]
+    if any(len(side) < seeds for side in sides) or None in (
+        v for side in values for row in side for v in row
+    ):
+        return None
+    before, after = (np.array(side, float) for side in values)
+    metrics = compare_values(before, after, found["metrics"], headlines=found["metrics"])
+    decide(metrics.values(), confidence=CONFIDENCE)
+    return {"policy": found["winner"], "first_seed": fresh.first_seed, "seeds": seeds, "metrics": metrics}
+
+
+def _names_of(given: Sequence[str]) -> set[str]:
+    return {load_policy(name).name for name in given}
 
 
 # ---- what they mean ------------------------------------------------------------
@@ -300,7 +389,7 @@ def _rank(found: dict[str, Any], alternatives: Sequence[Alternative]) -> None:
         mine = values[id(each)]
         to_best = compare_paired(best[:1], mine[:1], confidence=CONFIDENCE)[0].difference
         found["ranking"].append({
-            "policy": each.policy, "cpus": each.cpus, "is_baseline": each is baseline,
+            "policy": each.policy, "change": each.change, "cpus": each.cpus, "is_baseline": each is baseline,
             # The interval of its difference to the first has 0 in it, or there is no interval.
             "is_tied": each is not order[0] and not (to_best.low > 0 or to_best.high < 0),
             "knobs": next(iter(each.runs.values()))["knobs"],
@@ -341,37 +430,38 @@ def _warnings(comparisons: Sequence[dict[str, Any]], asked: Sequence[str]) -> li
     return list(dict.fromkeys(f"{w['policy']}: {w['text']}" for w in grave if {*asked} & {*w["metrics"]}))
 
 
-def _advise(found: dict[str, Any], plan: Plan) -> None:
-    """Name the best policy for this machine, if one is better, and how to load it; or why none is named."""
+def _advise(found: dict[str, Any], plan: Plan, confirm: Callable[[], dict[str, Any] | None]) -> None:
+    """Name the best policy for the work as it is, if one is better, and how to load it; or why none is named."""
     if not found["ranking"]:
         found["advice"] = f"no ranking: no run has {', '.join(found['not_measured'])}; give another --metric"
         return
-    first, base = found["metrics"][0], found["baseline"]
-    here = [row for row in found["ranking"] if row["cpus"] == found["cpus"]]
-    best = here[0]
-    found["winner"] = best["policy"]
-    fidelity = found["fidelity"]
+    first, base, fidelity = found["metrics"][0], found["baseline"], found["fidelity"]
+    best = next(row for row in found["ranking"] if not row["change"])
+    name = found["winner"] = best["policy"]
     if best["is_baseline"]:
         found["advice"] = f"keep {base}: no other policy has a better {first}"
     elif abs((best["metrics"][first]["ratio"] or 0) - 1) < MATTERS_MIN:
-        found["advice"] = (
-            f"keep {base}: {best['policy']} has the best {first}, by less than {MATTERS_MIN:.0%}"
-        )
+        found["advice"] = f"keep {base}: {name} has the best {first}, by less than {MATTERS_MIN:.0%}"
     elif best["metrics"][first]["better"] != "b":
         found["advice"] = (
-            f"keep {base}: {best['policy']} has the best {first}, but these {found['seeds']} seeds do not tell the two apart"
+            f"keep {base}: {name} has the best {first}, but these {found['seeds']} seeds do not tell the two apart"
         )
     elif fidelity and fidelity["grade"] == TOO_FAR:
         found["advice"] = (
-            f"none: {best['policy']} ranks first, but the replay's {first} is not to be trusted: {fidelity['reason']}"
+            f"none: {name} ranks first, but the replay's {first} is not to be trusted: {fidelity['reason']}"
+        )
+    elif not (confirmed := confirm()):
+        found["advice"] = (
+            f"keep {base}: {name} has the best {first}, but fails with seeds that did not choose it"
         )
     else:
-        given = next(
-            (n for n in plan.policies if load_policy(n).name == best["policy"].partition(":")[0]),
-            best["policy"],
-        )
+        found["confirmed"] = confirmed
+        if confirmed["metrics"][first]["better"] != "b":
+            found["advice"] = f"keep {base}: {name} had the best {first} by luck: fresh seeds do not show it"
+            return
+        given = next((n for n in plan.policies if load_policy(n).name == name.partition(":")[0]), name)
         found["load"] = load_command(given, best["knobs"], engine=engine_of(plan.execution))
-        found["advice"] = f"{best['policy']}: try it, and measure {first} again"
+        found["advice"] = f"{name}: try it, and measure {first} again"
 
 
 def load_command(given: str, knobs: Mapping[str, Any], *, engine: str) -> str:

@@ -26,7 +26,7 @@ from ..workload.phases import ATTRIBUTES, Phase, walk
 from . import layout
 from .draws import draw_for_seed, name_key
 from .file import Program, StringTable, program_bytes, read_program
-from .vary import varied
+from .vary import joined, varied, weighted
 
 __all__ = ["Program", "compile_workload", "read_program"]
 
@@ -57,9 +57,14 @@ def compile_workload(workload: Workload, *, seed: int) -> Program:
     """
     if not 0 <= seed < 2**64:
         raise UsageError(f"seed must be from 0 to 2**64 - 1 (got {seed})")
+    # Copies have seeds of their own, far from those of other runs: two that do the same at once would be no load.
+    seeds = [(seed + (copy << 40)) % 2**64 for copy in range(workload.copies)]
     if workload.program:
-        return varied(read_program(workload.program), share=workload.vary_share, seed=seed)
-    return _Compiler(workload, seed).program()
+        recorded = read_program(workload.program)
+        programs = [varied(recorded, share=workload.vary_share, seed=each) for each in seeds]
+    else:
+        programs = [_Compiler(workload, each).program() for each in seeds]
+    return weighted(joined(programs) if len(programs) > 1 else programs[0], workload.weights)
 
 
 class _Compiler:

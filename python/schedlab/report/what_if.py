@@ -86,14 +86,14 @@ def ratio_rows(rows: Sequence[dict[str, Any]], *, is_short: bool = False) -> lis
     return found
 
 
-def name_of(row: dict[str, Any], found: dict[str, Any]) -> str:
-    """An alternative by its policy, and its CPUs where they are others than the recording's."""
-    return row["policy"] if row["cpus"] == found["cpus"] else f"{row['policy']} on {cpus_text(row['cpus'])}"
+def name_of(row: dict[str, Any]) -> str:
+    """An alternative by its policy, and what was changed."""
+    return f"{row['policy']} {row['change']}".strip()
 
 
 def best_other(found: dict[str, Any]) -> dict[str, Any] | None:
-    """The best alternative on the recording's CPUs besides the baseline."""
-    here = [row for row in found["ranking"] if row["cpus"] == found["cpus"] and not row["is_baseline"]]
+    """The best alternative without a change besides the baseline."""
+    here = [row for row in found["ranking"] if not row["change"] and not row["is_baseline"]]
     return here[0] if here else None
 
 
@@ -101,7 +101,7 @@ def ranking_rows(found: dict[str, Any]) -> list[list[str]]:
     """Each alternative with its mean of each metric, and the change from the baseline with its interval."""
     rows = []
     for row in found["ranking"]:
-        cells = [name_of(row, found) + " =" * row["is_tied"]]
+        cells = [name_of(row) + " =" * row["is_tied"]]
         for metric, entry in row["metrics"].items():
             mean = show_number(metric, entry["mean_b"])
             unsure = "" if entry["better"] or entry["verdict"] == "no difference" else " ?"
@@ -120,6 +120,22 @@ def group_rows(row: dict[str, Any]) -> list[list[str]]:
         for g in row["groups"][:GROUPS_SHOWN]
         if g["mean_a"] or g["mean_b"]
     ]  # fmt: skip
+
+
+def confirmed_sentence(found: dict[str, Any]) -> str:
+    """What fresh seeds say of the best; empty where none was to be confirmed."""
+    confirmed = found["confirmed"]
+    if confirmed is None:
+        return ""
+    first, seeds = confirmed["first_seed"], confirmed["seeds"]
+    (name, entry), *_ = confirmed["metrics"].items()
+    chosen = next(
+        row for row in found["ranking"] if row["policy"] == confirmed["policy"] and not row["change"]
+    )
+    return (
+        f"{seeds} fresh seeds ({first} to {first + seeds - 1}) say {name} {change_text(name, entry)} for {confirmed['policy']}; "
+        f"those that chose it said {change_text(name, chosen['metrics'][name])}"
+    )
 
 
 GROUP_HEADS = ("group", "tasks", "baseline", "then", "change", "longest")
@@ -148,11 +164,12 @@ def what_if_section(folder: Path) -> dict[str, Any] | None:
         "fidelity": fidelity_sentence(found),
         "recorded": [_table(*each) for each in recorded if each[2]],
         "ranking": _table(caption, ("policy", *metrics), ranking_rows(found)) if found["ranking"] else None,
+        "confirmed": confirmed_sentence(found),
         "advice": found["advice"],
         "load": found["load"],
-        "warnings": [*found["warnings"], *(f"left out: {each['policy']}: {each['error']}" for each in found["failed"])],
+        "warnings": [*found["warnings"], *(f"left out: {name_of(each)}: {each['error']}" for each in found["failed"])],
         "who_pays": [
-            (name_of(row, found), row is best_other(found),
+            (name_of(row), row is best_other(found),
              _table("Waited for a CPU: all tasks of a group; the longest single wait, at the baseline and then",
                     GROUP_HEADS, rows))
             for row in found["ranking"]

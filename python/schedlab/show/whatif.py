@@ -13,7 +13,17 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from ..report.what_if import GROUP_HEADS, best_other, fidelity_sentence, group_rows, ranking_rows, ratio_rows
+from ..report.what_if import (
+    GROUP_HEADS,
+    best_other,
+    confirmed_sentence,
+    cpus_text,
+    fidelity_sentence,
+    group_rows,
+    name_of,
+    ranking_rows,
+    ratio_rows,
+)
 from .tables import _console, say, show_table
 
 _STYLE = {"good": "green", "rough": "yellow"}
@@ -43,17 +53,19 @@ def show_what_if(found: dict[str, Any]) -> None:
         show_rows(console, title, ("policy", *found["metrics"]), ranking_rows(found))
         say(
             console,
-            f"  Change from {escape(found['baseline'])} on {found['cpus']} CPU{'s' * (found['cpus'] > 1)}, {found['confidence']:.0%} interval; "
+            f"  Change from {escape(found['baseline'])} on {cpus_text(found['cpus'])}, {found['confidence']:.0%} interval; "
             "=: not told apart from the first, ?: not from the baseline.",
         )
     for each in found["failed"]:
-        say(console, f"[red]left out[/] {escape(each['policy'])}: {escape(each['error'])}")
+        say(console, f"[red]left out[/] {escape(name_of(each))}: {escape(each['error'])}")
     for text in found["warnings"]:
         say(console, f"[yellow]warning[/]: {escape(text)}.")
     best = best_other(found)
     if best is not None:
         title = f"Who pays: waited for a CPU under {best['policy']}, by group of tasks"
         show_rows(console, title, ("group", *GROUP_HEADS[1:]), group_rows(best))
+    if text := confirmed_sentence(found):
+        say(console, f"[bold]Confirmed[/]: {escape(text)}.")
     say(console, f"[bold]Advice[/]: {escape(found['advice'])}.")
     if found["load"]:
         console.print(f"  {found['load']}", markup=False, soft_wrap=True, highlight=False)

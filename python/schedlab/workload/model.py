@@ -126,6 +126,9 @@ class Workload:
     are_roots_woken: bool = False
     #: Of a `program`: by how much of itself each burst and sleep may vary with seeds above 1, 0 to below 1.
     vary_share: float = 0.0
+    copies: int = 1  #: How often all of it is there at once, each with objects of its own.
+    #: By how much the weight of tasks of a name is multiplied.
+    weights: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def n_tasks(self) -> int:
