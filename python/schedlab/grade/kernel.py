@@ -165,7 +165,8 @@ def _apply(patch: Path, tree: Path, allowed: Sequence[str]) -> None:
 def _git(patch: Path, tree: Path, *options: str) -> str:
     """What `git apply` prints."""
     # It looks for no repository around the folder, whose files it would skip.
-    environment = os.environ | {"GIT_CEILING_DIRECTORIES": str(tree.parent), "GIT_CONFIG_GLOBAL": os.devnull}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    environment |= {"GIT_CEILING_DIRECTORIES": str(tree.parent), "GIT_CONFIG_GLOBAL": os.devnull}
     done = subprocess.run(
         ["git", "apply", *options, str(patch.resolve())], cwd=tree, capture_output=True, text=True,
         errors="replace", check=False, env=environment,
