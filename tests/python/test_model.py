@@ -18,7 +18,7 @@ from schedlab.api import run as api_run
 from schedlab.api import sweep as api_sweep
 from schedlab.cli.app import app
 from schedlab.errors import UsageError
-from schedlab.hosts.choose import _BUILT, HOST_NAMES, ON_ALL, why_no_option
+from schedlab.hosts.choose import HOST_NAMES, ON_ALL, host_named, why_no_option
 from schedlab.model import (
     OPTIONS,
     SCHEMA,
@@ -130,13 +130,13 @@ def test_a_host_has_an_option_or_refuses_it_by_name_and_value(host, name):
     }
     machine, execution = Machine(**parts[Machine]), Execution(host=host, **parts[Execution])
     refusals = why_no_option(machine, execution)
-    if name in ON_ALL | _BUILT[host]().options:
+    if name in ON_ALL | host_named(host).options:
         assert refusals == []
     else:
         (refusal,) = refusals
         text = given_options(machine, execution)[name]
         assert text.split()[0] == option.flag
-        having = ", ".join(each for each in HOST_NAMES if name in _BUILT[each]().options)
+        having = ", ".join(each for each in HOST_NAMES if name in host_named(each).options)
         assert refusal == f"{text}: means nothing on --host {host}; hosts that have it: {having}"
 
 

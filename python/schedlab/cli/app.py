@@ -25,24 +25,19 @@ import typer
 from ..errors import EXIT_CHECK_FAILED, EXIT_GOOD, EXIT_UNAVAILABLE, SchedlabError, SpecError, UsageError
 from ..paths import command_line, in_checkout
 from ..runs.folders import fresh_folder
-from .bench import register as register_bench
-from .check import register as register_check
+from . import bench, check, formats, record, whatif
 from .complete import complete_policy, complete_workload
-from .formats import register as register_formats
-from .grade import register as register_grade
+from .grade import grade
 from .group import Group
-from .load import register as register_load
-from .new import register as register_new
+from .load import load
+from .new import new
 from .options import with_options
-from .pictures import register as register_pictures
-from .playground import register as register_playground
-from .quiz import register as register_quiz
-from .record import register as register_record
-from .report import register as register_report
-from .report import show_page
-from .top import register as register_top
-from .verify import register as register_verify
-from .whatif import register as register_whatif
+from .pictures import explain, gantt, trace
+from .playground import playground
+from .quiz import quiz
+from .report import report, show_page
+from .top import top
+from .verify import verify
 
 if TYPE_CHECKING:
     from ..runs.run import RunSet
@@ -380,20 +375,10 @@ def demo(
     _leave_with(result)
 
 
-register_bench(app)
-register_check(app)
-register_formats(app)
-register_grade(app)
-register_load(app)
-register_verify(app)
-register_new(app)
-register_pictures(app)
-register_playground(app)
-register_quiz(app)
-register_record(app)
-register_report(app)
-register_top(app)
-register_whatif(app)
+for command in (grade, load, verify, new, gantt, trace, explain, playground, quiz, report, top):
+    app.command()(command)
+for module in (bench, check, formats, record, whatif):
+    module.register(app)
 if in_checkout() and importlib.util.find_spec("checkout"):
     importlib.import_module("checkout.commands").register(app)
 

@@ -24,11 +24,6 @@ if TYPE_CHECKING:
     from ..grade.grade import Grades, Report
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the command line."""
-    app.command()(grade)
-
-
 def grade(
     assignment: Annotated[Path, typer.Argument(help="The assignment, a TOML file.")],
     submissions: Annotated[

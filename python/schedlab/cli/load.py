@@ -18,11 +18,6 @@ import typer
 from ..errors import EXIT_CHECK_FAILED, UsageError
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the command line."""
-    app.command()(load)
-
-
 def load(
     policy: Annotated[str, typer.Argument(help="A name, or a C file.")],
     settings: Annotated[

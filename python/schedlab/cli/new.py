@@ -13,11 +13,6 @@ from typing import Annotated
 import typer
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the command line."""
-    app.command()(new)
-
-
 def new(
     name: Annotated[str, typer.Argument(help="What to call it: small letters, digits and _.")],
     folder: Annotated[Path, typer.Option(help="Where the files go.")] = Path("."),

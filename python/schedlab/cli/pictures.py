@@ -25,13 +25,6 @@ FromOption = Annotated[str, typer.Option("--from", help="Start of the window, su
 ToOption = Annotated[str | None, typer.Option("--to", help="Its end; default: the end of the run.")]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the command line."""
-    app.command()(gantt)
-    app.command()(trace)
-    app.command()(explain)
-
-
 def open_run(folder: Path) -> Any:
     """Records and task names of a run folder."""
     from ..records.file import read_records

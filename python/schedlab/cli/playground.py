@@ -18,11 +18,6 @@ from ..errors import UsageError
 from .complete import complete_policy, complete_workload
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the command line."""
-    app.command()(playground)
-
-
 def playground(
     workloads: Annotated[
         list[str],

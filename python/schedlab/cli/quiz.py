@@ -23,11 +23,6 @@ class Format(StrEnum):
     MOODLE = "moodle"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the command line."""
-    app.command()(quiz)
-
-
 def quiz(
     questions: Annotated[int, typer.Option("--questions", "-n", help="How many.")] = 4,
     seed: Annotated[int, typer.Option(help="Equal seeds give equal questions.")] = 1,

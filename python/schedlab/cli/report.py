@@ -21,11 +21,6 @@ if TYPE_CHECKING:
     from ..runs.run import RunSet
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the command line."""
-    app.command()(report)
-
-
 def show_page(result: RunSet, *, workload: str) -> None:
     """Write the page of a set of runs beside them, and say where it is."""
     from ..paths import own_command

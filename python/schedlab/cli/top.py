@@ -20,11 +20,6 @@ import typer
 from ..errors import UsageError
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the command line."""
-    app.command()(top)
-
-
 def top(
     once: Annotated[
         bool, typer.Option("--once", help="Print one table and end; so it is in a pipe.")

@@ -15,11 +15,6 @@ from ..errors import EXIT_CHECK_FAILED
 from .complete import complete_policy
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the command line."""
-    app.command()(verify)
-
-
 def verify(
     policies: Annotated[
         list[str],

@@ -7,7 +7,8 @@ Read next: sim.py, the first of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import importlib
+from collections.abc import Mapping
 
 from .. import paths
 from ..errors import NotFoundError, UnavailableError, did_you_mean
@@ -17,59 +18,24 @@ from ..policy.build import BuiltPolicy, build_policy, find_compiler
 from ..policy.find import Policy
 from .host import Host
 
-#: What a user may write after `--host`.
-HOST_NAMES = ("sim", "wasm", "uthreads", "kernel", "linux", "guest")
+#: What a user may write after `--host`, and the class that drives it.
+_CLASSES = {
+    "sim": "SimHost", "wasm": "WasmHost", "uthreads": "UthreadsHost", "kernel": "KernelHost", "linux": "LinuxHost",
+    "guest": "GuestHost",
+}  # fmt: skip
+HOST_NAMES = tuple(_CLASSES)
+_MODULES = {"guest": "guest_host"}
 #: Those in virtual time: the simulator, natively and as WebAssembly.
 VIRTUAL = ("sim", "wasm")
 #: Those where tasks may be in cgroups.
 WITH_GROUPS = (*VIRTUAL, "guest")
 
 
-def _sim() -> Host:
-    """Import the simulator's driver only when it is asked for."""
-    from .sim import SimHost
-
-    return SimHost()
-
-
-def _wasm() -> Host:
-    """The same for the simulator as WebAssembly."""
-    from .wasm import WasmHost
-
-    return WasmHost()
-
-
-def _kernel() -> Host:
-    """The same for the teaching kernel's."""
-    from .kernel import KernelHost
-
-    return KernelHost()
-
-
-def _uthreads() -> Host:
-    """The same for user threads."""
-    from .uthreads import UthreadsHost
-
-    return UthreadsHost()
-
-
-def _linux() -> Host:
-    """The same for Linux's own classes."""
-    from .linux import LinuxHost
-
-    return LinuxHost()
-
-
-def _guest() -> Host:
-    """The same for Linux in a virtual machine."""
-    from .guest_host import GuestHost
-
-    return GuestHost()
-
-
-_BUILT: dict[str, Callable[[], Host]] = {
-    "sim": _sim, "wasm": _wasm, "kernel": _kernel, "uthreads": _uthreads, "linux": _linux, "guest": _guest,
-}  # fmt: skip
+def host_named(name: str) -> Host:
+    """Import a host's driver, and make one; `name` is of `HOST_NAMES`."""
+    module = importlib.import_module(f".{_MODULES.get(name, name)}", __package__)
+    host: Host = getattr(module, _CLASSES[name])()
+    return host
 
 
 #: Options that have a meaning on each host; a host declares all others that it has.
@@ -82,13 +48,13 @@ def why_no_option(machine: Machine, execution: Execution) -> list[str]:
     >>> why_no_option(Machine(costs={"switch_ns": 2000}), Execution(host="linux"))
     ['--cost switch_ns=2000: means nothing on --host linux; hosts that have it: sim, wasm']
     """
-    if execution.host not in _BUILT:
+    if execution.host not in _CLASSES:
         return []
     found = []
-    mine = ON_ALL | _BUILT[execution.host]().options
+    mine = ON_ALL | host_named(execution.host).options
     for name, text in given_options(machine, execution).items():
         if name not in mine:
-            others = ", ".join(host for host in HOST_NAMES if name in _BUILT[host]().options)
+            others = ", ".join(host for host in HOST_NAMES if name in host_named(host).options)
             found.append(f"{text}: means nothing on --host {execution.host}; hosts that have it: {others}")
     return found
 
@@ -132,8 +98,8 @@ def engine_here() -> tuple[str, str]:
 
 def unavailable_reason(name: str) -> str | None:
     """Why a host cannot be used here."""
-    if name in _BUILT:
-        return _BUILT[name]().unavailable()
+    if name in _CLASSES:
+        return host_named(name).unavailable()
     raise NotFoundError(f"unknown host '{name}'{did_you_mean(name, HOST_NAMES)}")
 
 
@@ -142,4 +108,4 @@ def open_host(name: str) -> Host:
     reason = unavailable_reason(name)
     if reason is not None:
         raise UnavailableError(f"host '{name}' is unavailable here: {reason}")
-    return _BUILT[name]()
+    return host_named(name)

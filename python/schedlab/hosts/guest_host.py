@@ -30,7 +30,7 @@ from .guest_boot import CPUS_MAX, QEMU, GuestRunner
 from .guest_frames import Answer
 from .host import Job, Outcome
 from .kernel_boot import qemu_version
-from .kinds import EmulatedHost, device_of, settings_of, with_program_pids
+from .kinds import EmulatedHost, device_of, settings_of, too_large, with_program_pids
 from .process import not_done, timed_out
 from .user_half import image_of
 
@@ -93,7 +93,7 @@ class GuestSession:
         self._runner.interrupt()
 
     def _run(self, job: Job) -> Outcome:
-        problem = _refusal(job)
+        problem = too_large(job, "the guest", cpus_max=CPUS_MAX, tasks_max=TASKS_MAX)
         if problem:
             return Outcome(error=problem, error_kind="usage")
         program = job.program.read_bytes()
@@ -116,16 +116,6 @@ class GuestSession:
         if said.has_timed_out:
             return timed_out(self.timeout_seconds)
         return _outcome(job, answer, read_program(program))
-
-
-def _refusal(job: Job) -> str | None:
-    """Why this host cannot do a job that another one could."""
-    if job.n_cpus > CPUS_MAX:
-        return f"the guest has at most {CPUS_MAX} CPUs (got {job.n_cpus})"
-    n_tasks = read_program(job.program.read_bytes()).n_tasks
-    if n_tasks > TASKS_MAX:
-        return f"the guest runs at most {TASKS_MAX} tasks (got {n_tasks})"
-    return None
 
 
 def _outcome(job: Job, answer: Answer, program: Program) -> Outcome:

@@ -35,7 +35,7 @@ from . import kernel_boot, kernel_build
 from .host import Job, Outcome
 from .kernel_boot import CPUS_MAX, QEMU, Machine, qemu_version
 from .kernel_frames import Sent, played_records, read_frames, read_overhead
-from .kinds import EmulatedHost, device_of, settings_of, with_program_pids
+from .kinds import EmulatedHost, device_of, settings_of, too_large, with_program_pids
 from .process import ProcessSession, timed_out
 
 TASKS_MAX = 4000
@@ -140,7 +140,7 @@ class KernelSession(ProcessSession):
 
     def _run_in(self, folder: Path, job: Job) -> Outcome:
         """Do one job with its files in `folder`."""
-        problem = _refusal(job)
+        problem = too_large(job, "the teaching kernel", cpus_max=CPUS_MAX, tasks_max=TASKS_MAX)
         if problem:
             return Outcome(error=problem, error_kind="usage")
         image = self._image or image_for(Path(job.policy.policy.path))
@@ -190,16 +190,6 @@ def image_for(policy: Path) -> kernel_build.KernelImage:
 
 
 # ---- what the machine is given ----------------------------------------------
-
-
-def _refusal(job: Job) -> str | None:
-    """Why this host cannot do a job that another one could."""
-    if job.n_cpus > CPUS_MAX:
-        return f"the teaching kernel has at most {CPUS_MAX} CPUs (got {job.n_cpus})"
-    n_tasks = read_program(job.program.read_bytes()).n_tasks
-    if n_tasks > TASKS_MAX:
-        return f"the teaching kernel runs at most {TASKS_MAX} tasks (got {n_tasks})"
-    return None
 
 
 def write_initrd(path: Path, program: bytes, disk: bytes) -> int:

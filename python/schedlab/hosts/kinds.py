@@ -17,6 +17,7 @@ from typing import ClassVar
 
 from ..calibration import Calibration
 from ..policy.launch_file import for_machine
+from ..program.file import read_program
 from .host import Job
 
 #: The device of the simulator (hosts/sim/main.c), which `--io` changes: times in ns,
@@ -81,6 +82,14 @@ class EmulatedHost:
     def calibration(self, job: Job) -> Calibration | None:
         """None: what a unit of `work` costs is measured by running it."""
         return None
+
+
+def too_large(job: Job, host: str, *, cpus_max: int, tasks_max: int) -> str | None:
+    """Why a host with limits cannot do a job that another one could."""
+    if job.n_cpus > cpus_max:
+        return f"{host} has at most {cpus_max} CPUs (got {job.n_cpus})"
+    n_tasks = read_program(job.program.read_bytes()).n_tasks
+    return f"{host} runs at most {tasks_max} tasks (got {n_tasks})" if n_tasks > tasks_max else None
 
 
 def job_arguments(job: Job, options: Container[str] | None = None) -> list[str]:

@@ -13,7 +13,6 @@ import errno
 import json
 import os
 import select
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,9 +21,7 @@ from typing import Any
 from ..errors import HostError, UnavailableError, UsageError
 from ..paths import launcher, why_unusable
 from ..policy.linux_class import LinuxClass
-
-#: How long a launcher may take to end all that it runs, once asked to.
-CLOSE_SECONDS = 10.0
+from .process import LineServer
 
 
 @dataclass(frozen=True)
@@ -40,9 +37,10 @@ class Command:
     is_whole: bool = False  #: Whether its tree is ended when it ends itself; else the tree is waited for.
 
 
-class Launcher:
+class Launcher(LineServer):
     """One launcher process, for any number of runs one after another.
 
+    Its keepers are its children, the commands theirs; keepers end their trees when they see it go.
     UnavailableError: the program is not built.
     """
 
@@ -50,52 +48,19 @@ class Launcher:
         reason = why_unusable(launcher())
         if reason:
             raise UnavailableError(reason)
-        # A session of its own: Ctrl-C comes to us, and we close it.
-        self._process = subprocess.Popen(
-            [launcher()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
-        )
-
-    def __enter__(self) -> Launcher:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    @property
-    def pid(self) -> int:
-        """Of the launcher; its keepers are its children, the commands theirs."""
-        return self._process.pid
-
-    def close(self) -> None:
-        """End the launcher and all that it runs."""
-        assert self._process.stdin
-        self._process.stdin.close()
-        try:
-            self._process.wait(timeout=CLOSE_SECONDS)
-        except subprocess.TimeoutExpired:
-            # Its keepers end their trees when they see it go.
-            self._process.kill()
-            self._process.wait()
-        assert self._process.stdout
-        self._process.stdout.close()
-
-    def kill(self) -> None:
-        """Make a run under way end at once; from any thread. Its keepers end their trees."""
-        self._process.kill()
+        super().__init__([launcher()])
 
     def run(self, commands: Sequence[Command], *, timeout_ns: int, is_trial: bool = False) -> dict[str, Any]:
         """Run a command, and others beside it."""
         raw = b"".join(os.fsencode(word) + b"\0" for word in _words(commands, timeout_ns, is_trial))
         try:
-            assert self._process.stdin
-            self._process.stdin.write(b"run %d\n" % len(raw) + raw)
-            self._process.stdin.flush()
+            self._requests.write(b"run %d\n" % len(raw) + raw)
+            self._requests.flush()
             # Polars' handler of Ctrl-C has reads go on, which would wait for the command; poll() never does.
             waiting = select.poll()
-            assert self._process.stdout
-            waiting.register(self._process.stdout, select.POLLIN)
+            waiting.register(self._answers, select.POLLIN)
             waiting.poll()
-            line = self._process.stdout.readline()
+            line = self._answers.readline()
         except (BrokenPipeError, ValueError):  # closed by another thread
             line = b""
         if not line:

@@ -20,8 +20,9 @@ import shutil
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 from .. import paths
 from ..errors import HostError, PolicyError, SchedlabError
@@ -32,7 +33,7 @@ STDOUT_BYTES_MAX = 4 << 20
 #: Of what a policy prints, the beginning and the end are kept.
 LOG_HEAD_BYTES = 1 << 20
 LOG_TAIL_BYTES = 1 << 16
-#: How long the supervisor may take to end a tree; it takes a millisecond or two.
+#: How long a program of ours may take to end a tree, or itself; it takes a millisecond or two.
 END_SECONDS = 10.0
 _READ_BYTES = 1 << 16
 #: Exit status of the supervisor where the command cannot be executed.
@@ -82,6 +83,46 @@ class Log:
         text = bytes(self._head + note + self._tail).decode("utf-8", "replace")
         self.clear()
         return text
+
+
+class LineServer:
+    """A program of ours that answers each request with a line, until its input ends.
+
+    It is in a session of its own: Ctrl-C comes to us, and we close it.
+    """
+
+    def __init__(self, words: Sequence[str | os.PathLike[str]]):
+        self._process = subprocess.Popen(
+            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+        )
+        assert self._process.stdin and self._process.stdout
+        self._requests, self._answers = self._process.stdin, self._process.stdout
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def pid(self) -> int:
+        """Of the program's process."""
+        return self._process.pid
+
+    def close(self) -> None:
+        """End the program; what it does meanwhile is ended, too, or finished."""
+        with contextlib.suppress(OSError):  # it is gone already
+            self._requests.close()
+        try:
+            self._process.wait(timeout=END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            self._process.wait()
+        self._answers.close()
+
+    def kill(self) -> None:
+        """End the program at once; from any thread."""
+        self._process.kill()
 
 
 class Supervised:

@@ -22,16 +22,14 @@ import json
 import subprocess
 import tempfile
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from ..errors import HostError, RecordError, UnavailableError, UsageError
 from ..paths import recorder, why_unusable
 from ..records.foreign import Source
-
-#: How long a recorder may take to end, once asked to.
-CLOSE_SECONDS = 10.0
+from .process import LineServer
 
 
 @dataclass(frozen=True)
@@ -91,7 +89,7 @@ def program() -> str:
     return str(recorder())
 
 
-class Recorder:
+class Recorder(LineServer):
     """One recorder process, for any number of recordings one after another.
 
     Each CPU has a ring of `buffer_kib`, 16 to 1,048,576, a power of two or the next above. `has_yields`
@@ -102,29 +100,13 @@ class Recorder:
 
     def __init__(self, *, buffer_kib: int = 8192, has_yields: bool = False, has_causes: bool = False):
         words = [program(), "capture", "--buffer", str(buffer_kib)]
-        self._process = subprocess.Popen(
-            words + ["--yields"] * has_yields + ["--calls"] * has_causes,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            start_new_session=True,
-        )
+        super().__init__(words + ["--yields"] * has_yields + ["--calls"] * has_causes)
         self._begin_ns = 0
         try:
             self.is_realtime = self._hear()["is_realtime"]
         except BaseException:
             self.close()
             raise
-
-    def __enter__(self) -> Recorder:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    @property
-    def pid(self) -> int:
-        """Of the recorder's process."""
-        return self._process.pid
 
     def follow(self, path: Path, *, pid: int, generation: int = 0) -> None:
         """Begin to record a process and what it forks."""
@@ -149,29 +131,7 @@ class Recorder:
             self._begin_ns, said = said["begin_ns"], self._hear()
         if "error" in said:
             raise HostError("nothing was being recorded.")
-        return Captured(
-            n_events=said["events"],
-            n_lost=said["lost"],
-            begin_ns=self._begin_ns,
-            end_ns=said["end_ns"],
-            cpu_ns=said["cpu_ns"],
-            write_error=said["write_error"],
-            write_error_ns=said["write_error_ns"],
-            is_realtime=self.is_realtime,
-        )
-
-    def close(self) -> None:
-        """End the recorder; a recording under way is finished."""
-        with contextlib.suppress(OSError):  # it is gone already
-            assert self._process.stdin
-            self._process.stdin.close()
-        try:
-            self._process.wait(timeout=CLOSE_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        assert self._process.stdout
-        self._process.stdout.close()
+        return _from_answer(Captured, said, begin_ns=self._begin_ns, is_realtime=self.is_realtime)
 
     def _begin(self, order: str, path: Path) -> None:
         if any(mark in str(path) for mark in "\n\0"):
@@ -182,17 +142,13 @@ class Recorder:
         self._begin_ns = said["begin_ns"]
 
     def _ask(self, order: str) -> dict[str, Any]:
-        try:
-            assert self._process.stdin
-            self._process.stdin.write(f"{order}\n".encode())
-            self._process.stdin.flush()
-        except OSError:
-            pass  # its silence is told below
+        with contextlib.suppress(OSError):  # its silence is told below
+            self._requests.write(f"{order}\n".encode())
+            self._requests.flush()
         return self._hear()
 
     def _hear(self) -> dict[str, Any]:
-        assert self._process.stdout
-        line = self._process.stdout.readline()
+        line = self._answers.readline()
         if not line:
             raise HostError("schedlab-record has ended without an answer; was it killed?")
         said = json.loads(line)
@@ -215,24 +171,13 @@ def convert_events(
             done.stdout, f"{events}: schedlab-record ended with {done.returncode} while it converted the file"
         )
         tasks = [json.loads(line) for line in Path(listed.name).read_bytes().splitlines()]
-    return Converted(
-        tasks=tasks,
-        n_events=said["events"],
-        n_records=said["records"],
-        n_lost=said["lost"],
-        n_repairs=said["repairs"],
-        n_inferred=said["inferred"],
-        n_wakeups=said["wakeups"],
-        n_unwoken=said["unwoken"],
-        clocks_differ_ns=said["clocks_differ_ns"],
-        origin_ns=said["origin_ns"],
-        end_ns=said["end_ns"],
-        n_cpus=said["cpus"],
-        tick_ns=said["tick_ns"],
-        call_ns=said["call_ns"],
-        is_whole=said["is_whole"],
-        have_all_ended=said["have_all_ended"],
-    )
+    return _from_answer(Converted, said, tasks=tasks)
+
+
+def _from_answer(kind: Any, said: dict[str, Any], **known: Any) -> Any:
+    """Make what a program said, whose keys have no `n_` for numbers, into what we call it."""
+    names = [each.name for each in fields(kind) if each.name not in known]
+    return kind(**known, **{name: said[name.removeprefix("n_")] for name in names})
 
 
 def import_events(source: Source, events: Path, *, is_anonymous: bool = False) -> dict[str, Any]:

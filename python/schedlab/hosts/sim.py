@@ -14,7 +14,6 @@ Read next: runs/run.py, which hands out the jobs.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import re
 import shutil
@@ -32,10 +31,13 @@ from .. import paths
 from ..calibration import DEFAULT_CALIBRATION, Calibration
 from ..errors import SchedlabError
 from ..policy.build import BuiltPolicy
+from ..records.file import hash_file
 from .host import Job, Outcome
 from .kinds import job_arguments
 from .process import Supervised, timed_out
 
+#: The simulator stays as it is while we run.
+file_hash = lru_cache(maxsize=4)(hash_file)
 #: How much of what a policy prints is kept for the message about its failure.
 STDERR_LINES_KEPT = 20
 #: Costs that stand between a runnable task and an idle CPU.
@@ -77,13 +79,6 @@ class SimHost:
     def session(self, *, timeout_seconds: float) -> SimSession:
         """Open a connection for one worker."""
         return SimSession(timeout_seconds=timeout_seconds)
-
-
-@lru_cache(maxsize=4)
-def file_hash(path: str) -> str:
-    """SHA-256 of a simulator's file."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def request_line(job: Job) -> str:

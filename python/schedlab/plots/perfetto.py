@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..records.file import Records
+from ..records.parquet import varint
 from .switches import PRIO, STATE_OF_STOP, Note, Switch, Wakeup, linux_events, task_names
 
 #: The Linux whose bits `prev_state` has.
@@ -30,16 +31,6 @@ _TYPE_INSTANT, _TYPE_COUNTER = 3, 4
 _SCHED_SWITCH, _SCHED_WAKING, _SCHED_WAKEUP_NEW = 4, 20, 114
 
 
-def _varint(value: int) -> bytes:
-    """An integer from 0 to 2**64 - 1 in groups of 7 bits, the lowest first."""
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
 def message(fields: Mapping[int, int | str | bytes]) -> bytes:
     """Encode a protobuf message.
 
@@ -51,10 +42,10 @@ def message(fields: Mapping[int, int | str | bytes]) -> bytes:
     parts: list[bytes] = []
     for number, value in fields.items():
         if isinstance(value, int):
-            parts += (_varint(number << 3), _varint(value & 0xFFFF_FFFF_FFFF_FFFF))
+            parts += (varint(number << 3), varint(value & 0xFFFF_FFFF_FFFF_FFFF))
         else:
             data = value.encode() if isinstance(value, str) else value
-            parts += (_varint(number << 3 | 2), _varint(len(data)), data)
+            parts += (varint(number << 3 | 2), varint(len(data)), data)
     return b"".join(parts)
 
 

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ..errors import RecordError, UnavailableError
+from .parquet import varint
 
 EVENTS_MAGIC = b"SLEVTS\0\1"
 REMEDY = (
@@ -165,7 +166,7 @@ def _unpacked(file: IO[bytes], path: Path) -> Iterator[bytes]:
                 f"traceconv decompress_packets {shlex.quote(str(path))} trace.pftrace"
             )
         if not packet.startswith(b"\x92\x03") or len(packet) < length:
-            yield b"\n" + _as_varint(length) + packet
+            yield b"\n" + varint(length) + packet
             continue
         inside = io.BytesIO(packet[2:])
         try:
@@ -174,14 +175,6 @@ def _unpacked(file: IO[bytes], path: Path) -> Iterator[bytes]:
             yield zlib.decompress(inside.read())
         except zlib.error as error:
             raise RecordError(f"{path}: at byte {file.tell() - length}: {error}; it is damaged") from error
-
-
-def _as_varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes((*out, value))
 
 
 def find_missing(found: Mapping[str, Any]) -> list[str]:

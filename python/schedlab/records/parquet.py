@@ -165,7 +165,7 @@ def _data_page(n: int, encoding: int, data: bytes) -> bytes:
 
 def _run(n: int, code: int, width: int) -> bytes:
     """The same code of `width` bits, `n` times."""
-    return _unsigned(n << 1) + (bytes([code]) if n and width else b"")
+    return varint(n << 1) + (bytes([code]) if n and width else b"")
 
 
 def _hybrid(codes: np.ndarray, width: int) -> bytes:
@@ -177,7 +177,7 @@ def _hybrid(codes: np.ndarray, width: int) -> bytes:
     padded = np.zeros(8 * n_groups, np.uint8)
     padded[:n] = codes
     bits = padded if width == 1 else np.unpackbits(padded[:, None], axis=1, count=width, bitorder="little")
-    return _unsigned(n_groups << 1 | 1) + np.packbits(bits.ravel(), bitorder="little").tobytes()
+    return varint(n_groups << 1 | 1) + np.packbits(bits.ravel(), bitorder="little").tobytes()
 
 
 @lru_cache(maxsize=64)
@@ -190,7 +190,7 @@ def _strings(values: tuple[str, ...]) -> bytes:
 
 
 @lru_cache(maxsize=1 << 14)
-def _unsigned(value: int) -> bytes:
+def varint(value: int) -> bytes:
     """A number, 7 bits to a byte; a table has the same few many times."""
     parts = bytearray()
     while value > 127:
@@ -202,12 +202,12 @@ def _unsigned(value: int) -> bytes:
 
 def _i32(value: int, step: int = 1) -> bytes:
     """A field of 32 bits; not negative here, but written as what might be."""
-    return bytes([step << 4 | 5]) + _unsigned(value << 1)
+    return bytes([step << 4 | 5]) + varint(value << 1)
 
 
 def _i64(value: int, step: int = 1) -> bytes:
     """A field of 64 bits."""
-    return bytes([step << 4 | 6]) + _unsigned(value << 1)
+    return bytes([step << 4 | 6]) + varint(value << 1)
 
 
 def _text(value: str, step: int = 1) -> bytes:
@@ -217,13 +217,13 @@ def _text(value: str, step: int = 1) -> bytes:
 
 def _binary(text: str) -> bytes:
     raw = text.encode()
-    return _unsigned(len(raw)) + raw
+    return varint(len(raw)) + raw
 
 
 def _list(kind: int, items: Sequence[bytes]) -> bytes:
     """A field that is a list of values of one type of the protocol."""
     n = len(items)
-    head = bytes([n << 4 | kind]) if n < 15 else bytes([0xF0 | kind]) + _unsigned(n)
+    head = bytes([n << 4 | kind]) if n < 15 else bytes([0xF0 | kind]) + varint(n)
     return b"\x19" + head + b"".join(items)
 
 
@@ -255,7 +255,7 @@ def _schema(columns: tuple[tuple[str, str, tuple[str, ...]], ...]) -> _Schema:
         element = _i32(physical) + _i32(1, step=2) + _text(name)
         elements.append(element + (b"" if converted is None else _i32(converted, step=2)) + b"\0")
         # Type, encodings, path, no compression.
-        encodings = _list(5, [_unsigned(encoding << 1) for encoding in (_PLAIN, _RLE, _RLE_DICTIONARY)])
+        encodings = _list(5, [varint(encoding << 1) for encoding in (_PLAIN, _RLE, _RLE_DICTIONARY)])
         heads.append(_i32(physical) + encodings + _list(_BINARY, [_binary(name)]) + _i32(0))
     buffer = io.BytesIO()
     table(empty).write_parquet(buffer)
