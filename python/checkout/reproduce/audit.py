@@ -227,6 +227,29 @@ def _given(entry: Mapping[str, Any]) -> dict[str, Range]:
     return {name: Range(float(number), float(number)) for name, number in entry.get("given", {}).items()}
 
 
+def _finding(
+    report: int,
+    entry: Mapping[str, Any],
+    check: str,
+    published: str,
+    recomputed: Range | None,
+    follows: bool,
+    *,
+    table: Table | None = None,
+    key: tuple[str, ...] = (),
+    column: str = "",
+    note: str | None = None,
+    unit: str = "",
+) -> Finding:
+    """What an entry found, at a row and column if it is about one."""
+    where = ", ".join(filter(None, (entry["where"], " ".join(key), column)))
+    note = entry.get("note", "") if note is None else note
+    row: dict[str, Any] = {"table": table.name, "key": key} if table else {}
+    return Finding(
+        report, where, entry["text"], published, recomputed, follows, check, note, **row, unit=unit
+    )
+
+
 def _comparisons(check: str) -> Callable[[int, Mapping[str, Any], Mapping[str, Table]], Iterator[Finding]]:
     """What the text claims, or what must hold: a comparison, of the whole or of each row of a table."""
 
@@ -243,18 +266,8 @@ def _comparisons(check: str) -> Callable[[int, Mapping[str, Any], Mapping[str, T
                 else {}
             )
             is_possible = formula.value(tables, row).high == 1
-            yield Finding(
-                report,
-                ", ".join(filter(None, (entry["where"], " ".join(key)))),
-                entry["text"],
-                formula.compared(tables, row),
-                None,
-                is_possible,
-                check,
-                entry.get("note", ""),
-                table.name if table else "",
-                key,
-            )
+            shown = formula.compared(tables, row)
+            yield _finding(report, entry, check, shown, None, is_possible, table=table, key=key)
 
     return found
 
@@ -266,17 +279,7 @@ def _figures(report: int, entry: Mapping[str, Any], tables: Mapping[str, Table])
     margin = float(entry.get("margin", 0))
     follows = value.meets(Range(said.low - margin, said.high + margin))
     shown = entry.get("shown") or f"{entry['published']} {entry.get('unit', '')}".strip()
-    yield Finding(
-        report,
-        entry["where"],
-        entry["text"],
-        shown,
-        value,
-        follows,
-        "figure",
-        entry.get("note", ""),
-        unit=entry.get("unit", ""),
-    )
+    yield _finding(report, entry, "figure", shown, value, follows, unit=entry.get("unit", ""))
 
 
 def _rows(report: int, entry: Mapping[str, Any], tables: Mapping[str, Table]) -> Iterator[Finding]:
@@ -286,19 +289,9 @@ def _rows(report: int, entry: Mapping[str, Any], tables: Mapping[str, Table]) ->
         row = {name: table.number(key, name) for name in cells if is_number(cells[name])}
         value = formula.value(tables, row)
         follows = value.meets(published_range(cells[column], rounding=entry.get("rounding", "nearest")))
-        yield Finding(
-            report,
-            f"{entry['where']}, {' '.join(key)}",
-            entry["text"],
-            f"{cells[column]} {entry.get('unit', '')}".strip(),
-            value,
-            follows,
-            "rows",
-            entry.get("note", ""),
-            table.name,
-            key,
-            entry.get("unit", ""),
-        )
+        unit = entry.get("unit", "")
+        shown = f"{cells[column]} {unit}".strip()
+        yield _finding(report, entry, "rows", shown, value, follows, table=table, key=key, unit=unit)
 
 
 def _groups(report: int, entry: Mapping[str, Any], tables: Mapping[str, Table]) -> Iterator[Finding]:
@@ -319,18 +312,7 @@ def _groups(report: int, entry: Mapping[str, Any], tables: Mapping[str, Table]) 
             }
             value = formula.value(tables, {"x": mean, **key_numbers})
             follows = value.meets(published_range(text, rounding=entry.get("rounding", "nearest")))
-            yield Finding(
-                report,
-                f"{entry['where']}, {' '.join(key)}, {column}",
-                entry["text"],
-                text,
-                value,
-                follows,
-                "groups",
-                entry.get("note", ""),
-                table.name,
-                key,
-            )
+            yield _finding(report, entry, "groups", text, value, follows, table=table, key=key, column=column)
 
 
 def _repeats(report: int, entry: Mapping[str, Any], tables: Mapping[str, Table]) -> Iterator[Finding]:
@@ -345,17 +327,9 @@ def _repeats(report: int, entry: Mapping[str, Any], tables: Mapping[str, Table])
             continue
         first = seen.setdefault(texts, key)
         if first != key:
-            yield Finding(
-                report,
-                f"{entry['where']}, {' '.join(key)}",
-                entry["text"],
-                ", ".join(texts),
-                None,
-                False,
-                "repeats",
-                f"the same as {' '.join(first)}",
-                table.name,
-                key,
+            note = f"the same as {' '.join(first)}"
+            yield _finding(
+                report, entry, "repeats", ", ".join(texts), None, False, table=table, key=key, note=note
             )
 
 
@@ -365,18 +339,8 @@ def _within(report: int, entry: Mapping[str, Any], tables: Mapping[str, Table]) 
     for key, cells in table.rows.items():
         value, low, high = (table.number(key, entry[name]) for name in ("column", "low", "high"))
         follows = low.low <= value.high and value.low <= high.high
-        yield Finding(
-            report,
-            f"{entry['where']}, {' '.join(key)}",
-            entry["text"],
-            cells[entry["column"]],
-            Range(low.low, high.high),
-            follows,
-            "within",
-            entry.get("note", ""),
-            table.name,
-            key,
-        )
+        bounds, shown = Range(low.low, high.high), cells[entry["column"]]
+        yield _finding(report, entry, "within", shown, bounds, follows, table=table, key=key)
 
 
 def _spread(report: int, entry: Mapping[str, Any], tables: Mapping[str, Table]) -> Iterator[Finding]:
@@ -386,17 +350,9 @@ def _spread(report: int, entry: Mapping[str, Any], tables: Mapping[str, Table]) 
         mean, deviation = (table.number(key, entry[name]) for name in ("mean", "deviation"))
         follows = deviation.low <= mean.high
         published = f"{cells[entry['mean']]} +- {cells[entry['deviation']]}"
-        yield Finding(
-            report,
-            f"{entry['where']}, {' '.join(key)}",
-            entry["text"],
-            published,
-            deviation / mean,
-            follows,
-            "spread",
-            "" if follows else entry.get("note", ""),
-            table.name,
-            key,
+        note = "" if follows else entry.get("note", "")
+        yield _finding(
+            report, entry, "spread", published, deviation / mean, follows, table=table, key=key, note=note
         )
 
 
@@ -411,15 +367,17 @@ def _modes(report: int, entry: Mapping[str, Any], tables: Mapping[str, Table]) -
         for key, values in groups.items():
             warning = _two_groups(values)
             mean = sum(values) / len(values)
-            yield Finding(
+            spread = Range(min(values), max(values))
+            yield _finding(
                 report,
-                f"{entry['where']}, {' '.join(key)}, {column}",
-                entry["text"],
-                f"mean {mean:,.4g}",
-                Range(min(values), max(values)),
-                not warning,
+                entry,
                 "modes",
-                warning,
+                f"mean {mean:,.4g}",
+                spread,
+                not warning,
+                key=key,
+                column=column,
+                note=warning,
             )
 
 

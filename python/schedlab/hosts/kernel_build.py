@@ -179,7 +179,9 @@ def _tool_version() -> str:
 
 
 def _make(target: Path, *command: str | Path, error: type[Exception] = UnavailableError) -> Path:
-    """Run a command that writes its last word, and move the result to `target`."""
+    """Run a command that writes its last word, and move the result to `target`; nothing is done where that is."""
+    if target.exists():
+        return target
     with tempfile.TemporaryDirectory(prefix="build-", dir=target.parent) as scratch:
         made = Path(scratch) / target.name
         done = subprocess.run([*command, made], capture_output=True, text=True, check=False)
@@ -190,13 +192,17 @@ def _make(target: Path, *command: str | Path, error: type[Exception] = Unavailab
     return target
 
 
+def _link(target: Path, script: Path, objects: Sequence[Path]) -> Path:
+    """An executable, laid out as a script says."""
+    words = ("--gc-sections", "-z", "norelro", "-z", "max-page-size=4096")
+    return _make(target, TOOLS[1], "-T", script, *words, *objects, "-o")
+
+
 def _compile(source: Path, include_path: Sequence[Path], options: Sequence[str]) -> Path:
     """One object file."""
     words = [*options, *_no_place(), *(f"-I{folder}" for folder in include_path)]
     digest = _digest(options, _reads(source, include_path))
     target = cache_folder("kernel") / f"{source.stem}-{digest}.o"
-    if target.exists():
-        return target
     return _make(target, TOOLS[0], *words, "-c", source, "-o")
 
 
@@ -217,7 +223,7 @@ def _kernel_object(*, has_lab: bool) -> Path:
     # Compiled as one, so that schedule() has sl_schedule() in line.
     words = ("-r", "--lto-O2")
     target = cache_folder("kernel") / f"whole-{_digest([*words, *(path.name for path in objects)], [])}.o"
-    return target if target.exists() else _make(target, TOOLS[1], *words, *objects, "-o")
+    return _make(target, TOOLS[1], *words, *objects, "-o")
 
 
 def _link_policies(policies: Sequence[Path]) -> Path:
@@ -288,20 +294,7 @@ def _link_kernel(objects: Sequence[Path]) -> Path:
         for name in ("first", "second"):
             source.write_text(_symbol_table(functions), encoding="utf-8")
             table = _make(Path(scratch) / f"{name}.o", TOOLS[0], *TARGET, "-c", source, "-o")
-            linked = _make(
-                Path(scratch) / name,
-                TOOLS[1],
-                "-T",
-                script,
-                "--gc-sections",
-                "-z",
-                "norelro",
-                "-z",
-                "max-page-size=4096",
-                *objects,
-                table,
-                "-o",
-            )
+            linked = _link(Path(scratch) / name, script, [*objects, table])
             before, functions = functions, _functions(linked)
             if before and before != functions:
                 raise UnavailableError(
@@ -314,8 +307,6 @@ def _link_kernel(objects: Sequence[Path]) -> Path:
 def _bare(kernel: Path) -> Path:
     """The kernel as it is loaded, without the names and lines of its sources."""
     target = kernel.with_suffix(".bare")
-    if target.exists():
-        return target
     return _make(target, TOOLS[2], "--strip-all", "--remove-section=.comment", kernel)
 
 
@@ -337,22 +328,8 @@ def _link_programs(extra: Sequence[Path]) -> dict[str, Path]:
         parts = [compiled, *shared]
         digest = _digest([path.name for path in parts], [script])
         target = cache_folder("kernel") / f"program-{digest}" / source.stem
-        if not target.exists():
-            target.parent.mkdir(exist_ok=True)
-            _make(
-                target,
-                TOOLS[1],
-                "-T",
-                script,
-                "--gc-sections",
-                "-z",
-                "norelro",
-                "-z",
-                "max-page-size=4096",
-                *parts,
-                "-o",
-            )
-        made[source.stem] = target
+        target.parent.mkdir(exist_ok=True)
+        made[source.stem] = _link(target, script, parts)
     return made
 
 

@@ -14,6 +14,7 @@ tables.py; consistency.py, which decides whether the numbers may be believed.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,12 +35,13 @@ class Metric:
     formula: str  #: How it is computed, in words.
     direction: str  #: `"lower"` or `"higher"` is better; `"none"` where neither is.
     level: str  #: `"run"`, `"task"` or `"cpu"`: what there is one value for.
-    reference: str = "this project"  #: Where the definition comes from.
+    reference: str  #: Where the definition comes from.
 
 
 _TEXTBOOK = "Silberschatz, Galvin, Gagne, Operating System Concepts, ch. 5"
 _JAIN = "Jain, Chiu, Hawe, DEC-TR-301, 1984"
 _GPS = "Parekh, Gallager, IEEE/ACM Trans. Networking 1(3), 1993"
+_FEITELSON = "Feitelson, Workload Modeling, ch. 10"
 _SCHBENCH = "latency from wake-up to CPU, as schbench and perf sched latency have it"
 
 #: Statistics over tasks or wake-ups that several run-level metrics share.
@@ -52,197 +54,145 @@ _STATISTICS = {
 }
 
 
+def _metric(level: str, name: str, direction: str, formula: str, reference: str = "this project") -> Metric:
+    """An entry; the name says the unit."""
+    unit = "ns" if "_ns" in name else "1/s" if name.endswith("_per_s") else "1"
+    return Metric(name, unit, formula, direction, level, reference)
+
+
+_run, _task, _cpu = (partial(_metric, level) for level in ("run", "task", "cpu"))
+
+
 def _spread(base: str, of: str, statistics: str, reference: str) -> list[Metric]:
     """One run-level entry per statistic of a quantity in nanoseconds."""
-    return [
-        Metric(f"{base}_{s}", "ns", f"{_STATISTICS[s]} of {of}", "lower", "run", reference)
-        for s in statistics.split()
-    ]
+    return [_run(f"{base}_{s}", "lower", f"{_STATISTICS[s]} of {of}", reference) for s in statistics.split()]
 
 
 _ENTRIES = [
     # ---- one value per run
     *_spread("turnaround_ns", "turnaround over the tasks that ended", "mean p50 p95 p99 max", _TEXTBOOK),
     *_spread("response_ns", "response over the tasks that ran", "mean p50 p95 p99 max", _TEXTBOOK),
-    Metric(
+    _run(
         "response_ns_iqr",
-        "ns",
-        "75th minus 25th percentile of response over the tasks that ran: predictability",
         "lower",
-        "run",
+        "75th minus 25th percentile of response over the tasks that ran: predictability",
         "report 5, section 4.2.6",
     ),
     *_spread("wait_ns", "waiting over all tasks", "mean p50 p95 p99 max", _TEXTBOOK),
-    Metric(
+    _run(
         "starvation_ns",
-        "ns",
-        "longest single wait of any task, from runnable to running or to the end of the run",
         "lower",
-        "run",
+        "longest single wait of any task, from runnable to running or to the end of the run",
     ),
     *_spread("wakeup_ns", "wake-up latency over all wake-ups", "mean p50 p95 p99 max", _SCHBENCH),
-    Metric(
-        "slowdown_mean",
-        "1",
-        "mean of slowdown over the tasks that ended",
-        "lower",
-        "run",
-        "Feitelson, Workload Modeling, ch. 10",
-    ),
-    Metric(
-        "slowdown_max",
-        "1",
-        "largest slowdown of the tasks that ended",
-        "lower",
-        "run",
-        "Feitelson, Workload Modeling, ch. 10",
-    ),
-    Metric("throughput_per_s", "1/s", "tasks that ended / makespan", "higher", "run", _TEXTBOOK),
-    Metric(
+    _run("slowdown_mean", "lower", "mean of slowdown over the tasks that ended", _FEITELSON),
+    _run("slowdown_max", "lower", "largest slowdown of the tasks that ended", _FEITELSON),
+    _run("throughput_per_s", "higher", "tasks that ended / makespan", _TEXTBOOK),
+    _run(
         "makespan_ns",
-        "ns",
-        "first arrival to last end of a task; to the end of the run when some did not end",
         "lower",
-        "run",
+        "first arrival to last end of a task; to the end of the run when some did not end",
         "Graham, Bell Syst. Tech. J. 45, 1966",
     ),
-    Metric("cpu_utilisation", "1", "busy time / (CPUs x length of the run)", "higher", "run", _TEXTBOOK),
-    Metric(
+    _run("cpu_utilisation", "higher", "busy time / (CPUs x length of the run)", _TEXTBOOK),
+    _run(
         "overhead_share",
-        "1",
-        "time in the scheduler / (CPUs x length of the run); idle time is not overhead",
         "lower",
-        "run",
+        "time in the scheduler / (CPUs x length of the run); idle time is not overhead",
         "report 5, section 4.2.5, without its idle time",
     ),
-    Metric(
+    _run(
         "fairness_jain",
-        "1",
-        "(sum x)^2 / (n sum x^2), x = CPU time received / CPU time "
-        "deserved by weight while runnable; tasks that ended without CPU time left out",
         "higher",
-        "run",
+        "(sum x)^2 / (n sum x^2), x = CPU time received / CPU time deserved by weight while runnable; "
+        "tasks that ended without CPU time left out",
         f"{_JAIN}; {_GPS}",
     ),
-    Metric(
+    _run(
         "fairness_turnaround_jain",
-        "1",
-        "(sum x)^2 / (n sum x^2), x = turnaround: what report 5 calls fairness",
         "none",
-        "run",
+        "(sum x)^2 / (n sum x^2), x = turnaround: what report 5 calls fairness",
         "report 5, section 4.2.4",
     ),
-    Metric(
-        "switches",
-        "1",
-        "times a CPU began a task other than the one it ran last without a gap",
-        "lower",
-        "run",
-    ),
-    Metric(
+    _run("switches", "lower", "times a CPU began a task other than the one it ran last without a gap"),
+    _run(
         "switches_voluntary",
-        "1",
-        "times a task left its CPU because it blocked or yielded",
         "none",
-        "run",
+        "times a task left its CPU because it blocked or yielded",
         "getrusage(2), ru_nvcsw",
     ),
-    Metric(
-        "switches_involuntary",
-        "1",
-        "times a task was preempted for another",
-        "lower",
-        "run",
-        "getrusage(2), ru_nivcsw",
+    _run(
+        "switches_involuntary", "lower", "times a task was preempted for another", "getrusage(2), ru_nivcsw"
     ),
-    Metric("migrations", "1", "times a task moved to another CPU", "lower", "run"),
-    Metric("tasks", "1", "tasks that arrived", "none", "run"),
-    Metric("tasks_started", "1", "tasks that ran at all", "none", "run"),
-    Metric("tasks_ended", "1", "tasks that ran to their end", "higher", "run"),
-    Metric("wakeups", "1", "wake-ups, arrivals not counted", "none", "run"),
-    Metric("elapsed_ns", "ns", "length of the run", "none", "run"),
-    Metric("busy_ns", "ns", "CPU time that tasks received, over all CPUs", "none", "run"),
-    Metric("idle_ns", "ns", "CPUs x length of the run - busy - overhead - taken", "none", "run"),
-    Metric(
+    _run("migrations", "lower", "times a task moved to another CPU"),
+    _run("tasks", "none", "tasks that arrived"),
+    _run("tasks_started", "none", "tasks that ran at all"),
+    _run("tasks_ended", "higher", "tasks that ran to their end"),
+    _run("wakeups", "none", "wake-ups, arrivals not counted"),
+    _run("elapsed_ns", "none", "length of the run"),
+    _run("busy_ns", "none", "CPU time that tasks received, over all CPUs"),
+    _run("idle_ns", "none", "CPUs x length of the run - busy - overhead - taken"),
+    _run(
         "overhead_ns",
-        "ns",
-        "time in the scheduler, over all CPUs; on user threads and on Linux a task "
-        "is charged for it, and it is 0",
         "lower",
-        "run",
+        "time in the scheduler, over all CPUs; on user threads and on Linux a task is charged for it, "
+        "and it is 0",
     ),
-    Metric(
-        "taken_ns", "ns", "time that others than the run's tasks had its CPUs, over all CPUs", "none", "run"
-    ),
-    Metric(
+    _run("taken_ns", "none", "time that others than the run's tasks had its CPUs, over all CPUs"),
+    _run(
         "user_ns",
-        "ns",
-        "CPU time outside the kernel, of all tasks, as Linux splits it; on Linux only",
         "lower",
-        "run",
+        "CPU time outside the kernel, of all tasks, as Linux splits it; on Linux only",
         "getrusage(2), ru_utime",
     ),
-    Metric(
+    _run(
         "system_ns",
-        "ns",
-        "CPU time in the kernel, of all tasks, as Linux splits it; on Linux only",
         "lower",
-        "run",
+        "CPU time in the kernel, of all tasks, as Linux splits it; on Linux only",
         "getrusage(2), ru_stime",
     ),
-    Metric(
+    _run(
         "policy_cost",
-        "1",
-        "instructions of the policy's own code / switches: exact, and the same on each machine; in the sandbox only",
         "lower",
-        "run",
+        "instructions of the policy's own code / switches: exact, and the same on each machine; in the "
+        "sandbox only",
     ),
     # ---- one value per task
-    Metric("task_arrival_ns", "ns", "when the task arrived", "none", "task"),
-    Metric("task_first_run_ns", "ns", "when it first ran", "none", "task"),
-    Metric("task_end_ns", "ns", "when it ended", "none", "task"),
-    Metric("task_turnaround_ns", "ns", "end - arrival", "lower", "task", _TEXTBOOK),
-    Metric("task_response_ns", "ns", "first run - arrival", "lower", "task", _TEXTBOOK),
-    Metric("task_wait_ns", "ns", "total time runnable but not running", "lower", "task", _TEXTBOOK),
-    Metric("task_wait_ns_max", "ns", "longest single wait", "lower", "task"),
-    Metric("task_run_ns", "ns", "CPU time received", "none", "task"),
-    Metric("task_blocked_ns", "ns", "time neither runnable nor running, while alive", "none", "task"),
-    Metric(
+    _task("task_arrival_ns", "none", "when the task arrived"),
+    _task("task_first_run_ns", "none", "when it first ran"),
+    _task("task_end_ns", "none", "when it ended"),
+    _task("task_turnaround_ns", "lower", "end - arrival", _TEXTBOOK),
+    _task("task_response_ns", "lower", "first run - arrival", _TEXTBOOK),
+    _task("task_wait_ns", "lower", "total time runnable but not running", _TEXTBOOK),
+    _task("task_wait_ns_max", "lower", "longest single wait"),
+    _task("task_run_ns", "none", "CPU time received"),
+    _task("task_blocked_ns", "none", "time neither runnable nor running, while alive"),
+    _task(
         "task_deserved_ns",
-        "ns",
-        "integral, while runnable, of the CPU share its weight gives "
-        "it among all runnable tasks, at most one CPU",
         "none",
-        "task",
+        "integral, while runnable, of the CPU share its weight gives it among all runnable tasks, at "
+        "most one CPU",
         _GPS,
     ),
-    Metric("task_share", "1", "CPU time received / CPU time deserved", "none", "task", _GPS),
-    Metric(
+    _task("task_share", "none", "CPU time received / CPU time deserved", _GPS),
+    _task(
         "task_slowdown",
-        "1",
-        "turnaround / (turnaround - waiting): how much longer than with no rival for the CPU",
         "lower",
-        "task",
-        "Feitelson, Workload Modeling, ch. 10",
+        "turnaround / (turnaround - waiting): how much longer than with no rival for the CPU",
+        _FEITELSON,
     ),
-    Metric("task_wakeups", "1", "wake-ups that led to a run, arrival not counted", "none", "task"),
-    Metric("task_wakeup_ns_mean", "ns", "mean wake-up latency", "lower", "task", _SCHBENCH),
-    Metric("task_wakeup_ns_max", "ns", "largest wake-up latency", "lower", "task", _SCHBENCH),
-    Metric("task_switches_voluntary", "1", "times it blocked or yielded", "none", "task"),
-    Metric("task_switches_involuntary", "1", "times it was preempted for another", "lower", "task"),
-    Metric("task_migrations", "1", "times it moved to another CPU", "lower", "task"),
+    _task("task_wakeups", "none", "wake-ups that led to a run, arrival not counted"),
+    _task("task_wakeup_ns_mean", "lower", "mean wake-up latency", _SCHBENCH),
+    _task("task_wakeup_ns_max", "lower", "largest wake-up latency", _SCHBENCH),
+    _task("task_switches_voluntary", "none", "times it blocked or yielded"),
+    _task("task_switches_involuntary", "lower", "times it was preempted for another"),
+    _task("task_migrations", "lower", "times it moved to another CPU"),
     # ---- one value per CPU
-    Metric("cpu_busy_ns", "ns", "CPU time that tasks received here", "none", "cpu"),
-    Metric("cpu_idle_ns", "ns", "length of the run - busy - overhead - taken", "none", "cpu"),
-    Metric("cpu_overhead_ns", "ns", "time in the scheduler here", "lower", "cpu"),
-    Metric("cpu_taken_ns", "ns", "time that others than the run's tasks had the CPU", "none", "cpu"),
-    Metric(
-        "cpu_switches",
-        "1",
-        "times it began a task other than the one it ran last without a gap",
-        "none",
-        "cpu",
-    ),
+    _cpu("cpu_busy_ns", "none", "CPU time that tasks received here"),
+    _cpu("cpu_idle_ns", "none", "length of the run - busy - overhead - taken"),
+    _cpu("cpu_overhead_ns", "lower", "time in the scheduler here"),
+    _cpu("cpu_taken_ns", "none", "time that others than the run's tasks had the CPU"),
+    _cpu("cpu_switches", "none", "times it began a task other than the one it ran last without a gap"),
 ]
 
 #: All metrics by name, in the order in which they are shown.

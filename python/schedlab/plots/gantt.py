@@ -11,8 +11,7 @@ Read next: metrics/timeline.py, where the intervals come from.
 
 from __future__ import annotations
 
-import html
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -146,6 +145,8 @@ def draw_svg(
     title: str = "",
 ) -> str:
     """Chart as SVG, for a paper or a page."""
+    from ..html import render
+
     found = intervals(records, begin_ns=begin_ns, end_ns=end_ns)
     end_ns = records.end_ns if end_ns is None else min(end_ns, records.end_ns)
     pids, n_more = _rows(found, TASKS_MAX)
@@ -153,71 +154,39 @@ def draw_svg(
         raise UsageError(
             f"{len(pids) + n_more} tasks are in the window, an SVG shows {TASKS_MAX}: choose a shorter window"
         )
-    row_of = {pid: row for row, pid in enumerate(pids)}
     scale = (width_px - LABEL_PX - 10) / (end_ns - begin_ns)
     top_px = 30 if title else 6
-    height_px = top_px + ROW_PX * len(pids) + AXIS_PX
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width_px}" height="{height_px}" '
-        f'viewBox="0 0 {width_px} {height_px}" font-family="sans-serif" font-size="12" role="img">'
-    ]
-    if title:
-        parts.append(f"<title>{html.escape(title)}</title>")
-        parts.append(f'<text x="6" y="19" font-size="14" fill="currentColor">{html.escape(title)}</text>')
-    for pid, row in row_of.items():
-        label = html.escape(f"{names.get(pid, 'task')}[{pid}]")
-        y = top_px + ROW_PX * row + BAR_PX - 3
-        parts.append(f'<text x="{LABEL_PX - 6}" y="{y}" text-anchor="end" fill="currentColor">{label}</text>')
-    parts += _bars(found, row_of, names, begin_ns, scale, top_px)
-    parts += _axis(begin_ns, end_ns, scale, top_px + ROW_PX * len(pids))
-    parts.append("</svg>")
-    return "\n".join(parts) + "\n"
+    names = {pid: f"{names.get(pid, 'task')}[{pid}]" for pid in pids}
+    times = [begin_ns + (end_ns - begin_ns) * i // 4 for i in range(5)]
+    return render(
+        "gantt.svg",
+        width=width_px,
+        height=top_px + ROW_PX * len(pids) + AXIS_PX,
+        left=LABEL_PX,
+        top=top_px,
+        row_px=ROW_PX,
+        bar_px=BAR_PX,
+        title=title,
+        labels=list(names.values()),
+        bars=_bars(found, names, begin_ns, scale, top_px),
+        ticks=[(LABEL_PX + (t_ns - begin_ns) * scale, format_duration(t_ns)) for t_ns in times],
+    )
 
 
 def _bars(
-    found: Intervals,
-    row_of: Mapping[int, int],
-    names: Mapping[int, str],
-    begin_ns: int,
-    scale: float,
-    top_px: int,
-) -> list[str]:
-    """One rectangle per interval; waits are thinner than runs."""
-    parts = []
-    for pid, begin, end, state, cpu in zip(
-        found.pid.tolist(),
-        found.begin_ns.tolist(),
-        found.end_ns.tolist(),
-        found.state.tolist(),
-        found.cpu.tolist(),
-        strict=True,
-    ):
+    found: Intervals, names: Mapping[int, str], begin_ns: int, scale: float, top_px: int
+) -> Iterator[tuple[float, int, float, int, str, str]]:
+    """Place, size, colour and words of one rectangle per interval; waits are thinner than runs."""
+    row_of = {pid: row for row, pid in enumerate(names)}
+    columns = (found.pid, found.begin_ns, found.end_ns, found.state, found.cpu)
+    for pid, begin, end, state, cpu in zip(*(column.tolist() for column in columns), strict=True):
         ran = state == RAN
-        x = LABEL_PX + (begin - begin_ns) * scale
-        w = max((end - begin) * scale, 0.4)
-        y = top_px + ROW_PX * row_of[pid] + (0 if ran else BAR_PX // 2 - 2)
-        h = BAR_PX if ran else 4
-        colour = PALETTE[cpu % len(PALETTE)] if ran else WAIT_COLOUR
         did = f"ran on CPU {cpu}" if ran else "waited"
-        tip = html.escape(
-            f"{names.get(pid, 'task')}[{pid}] {did}, {format_duration(begin)} to {format_duration(end)}"
+        yield (
+            LABEL_PX + (begin - begin_ns) * scale,
+            top_px + ROW_PX * row_of[pid] + (0 if ran else BAR_PX // 2 - 2),
+            max((end - begin) * scale, 0.4),
+            BAR_PX if ran else 4,
+            PALETTE[cpu % len(PALETTE)] if ran else WAIT_COLOUR,
+            f"{names[pid]} {did}, {format_duration(begin)} to {format_duration(end)}",
         )
-        parts.append(
-            f'<rect x="{x:.2f}" y="{y}" width="{w:.2f}" height="{h}" fill="{colour}"><title>{tip}</title></rect>'
-        )
-    return parts
-
-
-def _axis(begin_ns: int, end_ns: int, scale: float, y: int) -> list[str]:
-    """A line with five times below the rows."""
-    right = LABEL_PX + (end_ns - begin_ns) * scale
-    parts = [f'<line x1="{LABEL_PX}" x2="{right:.1f}" y1="{y}" y2="{y}" stroke="currentColor"/>']
-    for i in range(5):
-        t_ns = begin_ns + (end_ns - begin_ns) * i // 4
-        x = LABEL_PX + (t_ns - begin_ns) * scale
-        anchor = ("start", "middle", "middle", "middle", "end")[i]
-        parts.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{y}" y2="{y + 4}" stroke="currentColor"/>')
-        parts.append(
-            f'<text x="{x:.1f}" y="{y + 18}" text-anchor="{anchor}" fill="currentColor">{format_duration(t_ns)}</text>'
-        )
-    return parts

@@ -70,6 +70,11 @@ def say(console: Console, markup: str) -> None:
     console.print(Padding(text, (0, 0, 0, len(markup) - len(text)), expand=False), highlight=False)
 
 
+def _say_plain(console: Console, text: str) -> None:
+    """Print a line as it is, such as one to be copied."""
+    console.print(text, markup=False, soft_wrap=True, highlight=False)
+
+
 def _mean(runs: list[dict[str, Any]], name: str) -> float | None:
     """Mean over the seeds that have the metric."""
     values = [run["metrics"][name] for run in runs if run["metrics"].get(name) is not None]
@@ -140,12 +145,7 @@ def _show_verdict(console: Console, result: RunSet) -> None:
         more = f" (and {len(runs) - 1} more seeds)" if seeds and len(runs) > 1 else ""
         say(console, f"[red bold]failed[/] {escape(place)}, {escape(policy)}{seeds}{more}: {escape(error)}")
         if seeds and Path(runs[0]["directory"], "records.slr").exists():
-            console.print(
-                f"  to see it: {own_command()} gantt {shlex.quote(runs[0]['directory'])}",
-                markup=False,
-                soft_wrap=True,
-                highlight=False,
-            )
+            _say_plain(console, f"  to see it: {own_command()} gantt {shlex.quote(runs[0]['directory'])}")
     _show_logs(console, result.runs)
 
 
@@ -158,17 +158,10 @@ def _show_logs(console: Console, runs: list[dict[str, Any]]) -> None:
     for (workload, policy), of_policy in printed.items():
         run = next((run for run in of_policy if run["status"] != "ok"), of_policy[0])
         more = f" ({len(of_policy) - 1} more runs printed, too)" if len(of_policy) > 1 else ""
-        console.print(
-            f"{workload}, {policy}, seed {run['seed']} printed, at its end{more}:",
-            markup=False,
-            soft_wrap=True,
-            highlight=False,
-        )
+        _say_plain(console, f"{workload}, {policy}, seed {run['seed']} printed, at its end{more}:")
         for line in run["log"]:
-            console.print(f"  | {line}", markup=False, soft_wrap=True, highlight=False)
-        console.print(
-            f"  all of it: {Path(run['directory'], LOG_FILE)}", markup=False, soft_wrap=True, highlight=False
-        )
+            _say_plain(console, f"  | {line}")
+        _say_plain(console, f"  all of it: {Path(run['directory'], LOG_FILE)}")
 
 
 def _show_findings(console: Console, key: tuple[Any, ...], comparisons: list[dict[str, Any]]) -> None:
