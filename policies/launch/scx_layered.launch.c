@@ -139,8 +139,7 @@ static int launch(void)
 	launch_layer(LAUNCH_BATCH, "batch", false, 1000000);
 	launch_layer(LAUNCH_IMMEDIATE, "immediate", true, 100000);
 	launch_layer(LAUNCH_NORMAL, "normal", false, 0);
-	initialize_pid_namespace();
 	/* The masks are made once the policy has begun. */
 	SL_SET(kfuncs_supported_in_syscall, false);
-	return refresh_layer_cpumasks();
+	return 0;
 }

@@ -223,6 +223,13 @@ def test_what_its_user_half_in_c_writes_is_there(guest_parts, simulator, launche
     assert "-11" in launched(FILLING.replace("(&queues), 1", "(&queues), 2"))
 
 
+def test_a_policy_with_much_data_has_memory(guest_parts, simulator, launched):
+    """The loader has it, then the kernel, and one copy on the way."""
+    size = 170 << 20
+    policy = FILLED.replace("600", str(size)).replace("599", str(size - 1))
+    assert launched(FILLING.replace("599", str(size - 1)), policy=policy) is None
+
+
 def test_a_user_half_in_c_that_no_kernel_can_have(guest_parts, simulator, launched):
     """That a scheduler goes without would be seen by no one."""
     assert "its launch() or a SEC" in launched(FILLING, cpus=1)

@@ -70,7 +70,7 @@ def unavailable_reason() -> str | None:
 
 
 def guest_system(
-    *, kernel: Path | None = None, n_cpus: int = 1, is_counted: bool = True
+    *, kernel: Path | None = None, n_cpus: int = 1, is_counted: bool = True, data_bytes: int = 0
 ) -> tuple[GuestSystem, GuestParts]:
     """Find or fetch what is booted."""
     reason = unavailable_reason()
@@ -80,7 +80,7 @@ def guest_system(
         refuse_unusable(kernel)
     parts = fetch_guest_parts(kernel=kernel)
     init = build_program("guest", parts.libbpf)
-    return GuestSystem(parts.kernel, init.read_bytes(), n_cpus, is_counted), parts
+    return GuestSystem(parts.kernel, init.read_bytes(), n_cpus, is_counted, data_bytes), parts
 
 
 def run_guest(

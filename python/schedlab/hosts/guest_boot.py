@@ -63,6 +63,7 @@ class GuestSystem:
     init: bytes  #: The one program.
     n_cpus: int = 1  #: Number of CPUs, 1 to `CPUS_MAX`.
     is_counted: bool = True  #: One instruction takes one nanosecond; otherwise time is this machine's.
+    data_bytes: int = 0  #: Of the policy: the loader has them, then the kernel, and one copy on the way.
 
     @property
     def words(self) -> list[str]:
@@ -76,9 +77,16 @@ class GuestSystem:
         return [*accelerator, "-rtc", "clock=vm,base=2026-01-01", "-smp", str(self.n_cpus), "-seed", "1"]
 
     @property
+    def memory_mib(self) -> int:
+        """Memory; most policies have next to no data."""
+        return MEMORY_MIB * (1 + 3 * self.data_bytes // (MEMORY_MIB << 19))
+
+    @property
     def hash(self) -> str:
         """SHA-256 over all that a saved machine depends on."""
-        digest = hashlib.sha256(repr((self.words, KERNEL_ARGUMENTS, MEMORY_MIB, qemu_version(QEMU))).encode())
+        digest = hashlib.sha256(
+            repr((self.words, KERNEL_ARGUMENTS, self.memory_mib, qemu_version(QEMU))).encode()
+        )
         booted = unpacked(self.kernel)
         digest.update(booted.name.encode())
         if booted == self.kernel:
@@ -230,7 +238,7 @@ class _Qemu:
         command = [
             *(ENDS_WITH_US if shutil.which(ENDS_WITH_US[0]) else ()),
             QEMU, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-            "-m", str(MEMORY_MIB), "-nic", "none", *system.words,
+            "-m", str(system.memory_mib), "-nic", "none", *system.words,
             "-kernel", str(unpacked(system.kernel)), "-initrd", str(folder / "initrd"),
             "-append", KERNEL_ARGUMENTS,
             "-chardev", f"file,id=console,path={folder / 'console'}", "-serial", "chardev:console",

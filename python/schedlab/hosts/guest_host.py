@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import SchedlabError
+from ..policy.elf import ElfFile
 from ..program.file import read_program
 from ..records.file import write_records
 from ..records.ftrace import printed_lines, trace_records
@@ -106,8 +107,12 @@ class GuestSession:
             image=image_of(job),
             lead_ms=LEAD_MS if job.n_cpus == 1 and not self.host.is_parallel else LEAD_MS_LONG,
         )
+        data = ElfFile(job.policy.shared_object).variables()
         system, _ = guest_system(
-            kernel=self.host.kernel, n_cpus=job.n_cpus, is_counted=not self.host.is_parallel
+            kernel=self.host.kernel,
+            n_cpus=job.n_cpus,
+            is_counted=not self.host.is_parallel,
+            data_bytes=sum(size for _, _, size in data),
         )
         said = self._runner.run(system, job_files([task]), timeout_s=self.timeout_seconds)
         if self._runner.is_interrupted:
