@@ -11,6 +11,7 @@ import pytest
 
 from python.report_folders import EVIL, make_runs, many_slices, rename_tasks
 from schedlab.html import prose
+from schedlab.measure.whatif import open_subject, what_if
 from schedlab.policy.find import list_policies
 from schedlab.report import over_time as report_time
 from schedlab.report.data import read_sections
@@ -251,6 +252,32 @@ def test_paper_shows_charts_that_nobody_scrolled_to(visit, report, scheme):
         "the screen is as before"
     )
     assert (page.evaluate("schedlab.viewers[0].ink.ground") == "#ffffff") == (scheme == "light")
+
+
+def test_a_long_wait_is_shown_in_both_charts(visit, simulator, tmp_path):
+    """The button of the second policy's longest wait: both policies, its window, its task under the keys."""
+    found, _ = what_if(
+        open_subject("mixed", tmp_path),
+        ["fifo", "mlfq", "rr"],
+        tmp_path,
+        metrics=["response_mean"],
+        n_seeds=2,
+    )
+    write_report(tmp_path, tmp_path / "page.html")
+    page = visit(tmp_path / "page.html")
+    buttons = page.locator("button[data-moment]")
+    moments = [json.loads(each.get_attribute("data-moment")) for each in buttons.all()]
+    assert [moment["side"] for moment in moments] == [0, 0, 0, 1, 1, 1]
+    buttons.nth(3).click()
+    page.wait_for_function("document.activeElement.tagName === 'CANVAS'")
+    settle(page)
+    titles = page.locator(".lane-title").all_text_contents()[:2]
+    assert [title.split(",")[0] for title in titles] == ["fifo", found["winner"]]
+    assert [view(page)["from"], view(page)["to"]] == pytest.approx(moments[3]["view"], rel=1e-6)
+    assert re.search(
+        rf"\[{moments[3]['pid']}\] waited for a CPU for ", page.locator(".status").first.text_content()
+    )
+    assert page.evaluate("document.activeElement === schedlab.viewers[0].lanes[1].canvas")
 
 
 @pytest.mark.parametrize("width", [320, 400, 1200])

@@ -27,6 +27,7 @@ from schedlab.measure.whatif import (
 from schedlab.program import layout
 from schedlab.program.compiler import compile_workload, read_program
 from schedlab.program.vary import joined
+from schedlab.report.over_time import BLOCKED, RAN, WAITED, Slices, longest_waits, waited_ns, window_of
 from schedlab.report.what_if import confirmed_sentence
 from schedlab.runs.run import make_plan, run_plan
 from schedlab.workload.find import load_workload
@@ -300,6 +301,24 @@ def test_the_best_is_run_again_with_seeds_that_have_not_chosen_it(recording, tmp
         assert confirmed["metrics"]["response_ns_mean"][key] == pytest.approx(mean)
     assert confirmed_sentence(found).startswith("10 fresh seeds (4 to 13) say response_ns_mean -")
     assert found["load"] == "sudo schedlab load mlfq"
+
+
+def test_the_longest_waits_are_found_once_and_summed_in_their_window():
+    whole = [
+        (1, 0, 10, WAITED),
+        (1, 10, 20, RAN),
+        (2, 0, 11, WAITED),
+        (2, 40, 44, WAITED),
+        (3, 60, 61, BLOCKED),
+    ]
+    pid, begin, end, state = np.array(whole).T
+    slices = Slices(pid, begin, end, state, np.zeros(5, int), np.zeros(5, int), 61)
+    assert longest_waits(slices, n_max=3) == [(2, 0, 11), (2, 40, 44)], (
+        "one beside a longer one is seen with it"
+    )
+    assert longest_waits(slices, n_max=1) == [(2, 0, 11)]
+    assert window_of(40, 44) == (38, 46) and window_of(0, 10) == (0, 15)
+    assert [waited_ns(slices, *window) for window in ((0, 15), (5, 42), (20, 40))] == [21, 13, 0]
 
 
 @pytest.mark.parametrize("confirmed, advice", [

@@ -78,6 +78,34 @@ def slices_of(timeline: Timeline, *, n_max: int = SLICES_MAX) -> Slices:
     )
 
 
+def waited_ns(slices: Slices, begin_ns: int, end_ns: int) -> int:
+    """What all tasks together waited for a CPU from one moment to another."""
+    waits = slices.state == WAITED
+    inside = np.minimum(slices.end_ns[waits], end_ns) - np.maximum(slices.begin_ns[waits], begin_ns)
+    return int(np.maximum(inside, 0).sum())
+
+
+def longest_waits(slices: Slices, *, n_max: int) -> list[tuple[int, int, int]]:
+    """Task, begin and end of the longest waits for a CPU, the longest first; none that is near a longer one."""
+    waits = np.flatnonzero(slices.state == WAITED)
+    lengths = slices.end_ns[waits] - slices.begin_ns[waits]
+    found: list[tuple[int, int, int]] = []
+    for i in waits[np.argsort(-lengths, kind="stable")].tolist():
+        begin, end = int(slices.begin_ns[i]), int(slices.end_ns[i])
+        if len(found) == n_max or begin == end:
+            break
+        # Not within the window that shows the longer one; see `window_of`.
+        if all(end <= low or begin >= high for low, high in (window_of(b, e) for _, b, e in found)):
+            found.append((int(slices.pid[i]), begin, end))
+    return found
+
+
+def window_of(begin_ns: int, end_ns: int) -> tuple[int, int]:
+    """What is shown of the time around a stretch: half of its length before it and after."""
+    margin = (end_ns - begin_ns + 1) // 2
+    return max(0, begin_ns - margin), end_ns + margin
+
+
 def pack_numbers(values: np.ndarray) -> bytes:
     """Write whole numbers as LEB128: seven bits a byte, the low ones first.
 
@@ -209,5 +237,6 @@ def chart_of(timeline: Timeline, names: Mapping[int, str], *, n_max: int) -> dic
         "cpus": timeline.records.n_cpus,
         "n_slices": len(slices.pid),
         "names": {int(pid): names.get(int(pid), "task") for pid in np.unique(slices.pid)},
+        "slices": slices,
         "packed": pack_slices(slices),
     }

@@ -16,9 +16,12 @@ from typing import Any
 from ..errors import UsageError
 from ..html import Cell, Table
 from ..stats.sentences import label, show_change, show_number, show_time, signed
+from .over_time import longest_waits, waited_ns, window_of
 
 WHATIF_FILE = "whatif.json"
 GROUPS_SHOWN = 8
+#: Of each of the two policies.
+WAITS_SHOWN = 3
 _GRADE_STYLE = {"good": "good", "rough": "warning"}
 
 
@@ -141,7 +144,31 @@ def confirmed_sentence(found: dict[str, Any]) -> str:
 GROUP_HEADS = ("group", "tasks", "baseline", "then", "change", "longest")
 
 
-def what_if_section(folder: Path) -> dict[str, Any] | None:
+def _moments(found: dict[str, Any], bodies: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The longest waits under the baseline and under the best other, each as a window of both charts."""
+    best = best_other(found)
+    names = [found["baseline"], best["policy"] if best else ""]
+    body = next((each for each in bodies if each["workload"] == found["subject"]), None)
+    place = {chart["policy"]: i for i, chart in enumerate(body["charts"])} if body else {}
+    if body is None or not place.keys() >= {*names}:
+        return []
+    charts = [body["charts"][place[name]] for name in names]
+    shown = []
+    for name, chart in zip(names, charts, strict=True):
+        for pid, begin, end in longest_waits(chart["slices"], n_max=WAITS_SHOWN):
+            low, high = window_of(begin, end)
+            before, after = (show_time(waited_ns(each["slices"], low, high)) for each in charts)
+            shown.append({
+                "viewer": f"{body['key']}-gantt", "charts": [place[each] for each in names],
+                "view": [low, high], "side": names.index(name), "pid": pid, "at": begin,
+                "button": f"{show_time(begin)} to {show_time(end)}",
+                "text": f"{chart['names'][pid]}[{pid}] waits {show_time(end - begin)} under {name}. In the time that is shown "
+                f"all tasks wait {before} under {names[0]}, {after} under {names[1]}",
+            })  # fmt: skip
+    return shown
+
+
+def what_if_section(folder: Path, bodies: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
     """What the page shows of a folder; None where nothing was asked."""
     found = read_what_if(folder)
     if found is None:
@@ -164,6 +191,7 @@ def what_if_section(folder: Path) -> dict[str, Any] | None:
         "fidelity": fidelity_sentence(found),
         "recorded": [_table(*each) for each in recorded if each[2]],
         "ranking": _table(caption, ("policy", *metrics), ranking_rows(found)) if found["ranking"] else None,
+        "moments": _moments(found, bodies),
         "confirmed": confirmed_sentence(found),
         "advice": found["advice"],
         "load": found["load"],

@@ -89,7 +89,7 @@ def write_report(
         bodies.append(_section(section, drawn, charts, f"w{number}", shown))
         if figures is not None:
             written += _save_figures(section, drawn, Path(figures))
-    text = _page(sections, bodies, what_if_section(Path(folder)), lacking)
+    text = _page(sections, bodies, what_if_section(Path(folder), bodies), lacking)
     try:
         Path(out).write_text(text, encoding="utf-8")
     except OSError as error:
@@ -204,7 +204,7 @@ def _section(
         "tasks": list(task_tables(section)),
         "figures": [_figure(each, f"{key}-{each.name}") for each in drawn],
         "charts": charts,
-        "metas": [{k: v for k, v in chart.items() if k != "packed"} for chart in charts],
+        "metas": [{k: v for k, v in chart.items() if k not in ("packed", "slices")} for chart in charts],
         "facts": facts,
         "sources": sources,
     }

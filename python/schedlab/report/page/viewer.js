@@ -320,6 +320,21 @@ class Viewer {
     this.point(lane, found, x, y);
   }
 
+  // Both policies around a moment, a row for each task, and what the task did then.
+  async showMoment({ charts, view, side, pid, at }) {
+    await this.begin();
+    this.choosers.forEach((chooser, i) => { chooser.value = charts[i]; });
+    this.element.querySelector("select[name='rows']").value = this.rowKind = "task";
+    await this.choose();
+    this.setView(...view);
+    this.element.scrollIntoView({ block: "start" });
+    const lane = this.lanes[side], row = lane.rows.findIndex((each) => each.pid[0] === pid);
+    lane.layout();
+    lane.canvas.focus({ preventScroll: true });
+    lane.picked = { row, slice: lane.rows[row].at(at, 1) };
+    this.showPicked(lane);
+  }
+
   // Lights up a task in both lanes, and says in words what is there.
   point(lane, found, x, y) {
     this.lanes.forEach((each) => { if (each !== lane) each.picked = null; });
@@ -355,6 +370,10 @@ for (const element of document.querySelectorAll(".gantt")) {
   }, { rootMargin: "600px" }).observe(element);
   window.schedlab.viewers.push(viewer);
 }
+document.querySelectorAll("button[data-moment]").forEach((button) => button.addEventListener("click", () => {
+  const moment = JSON.parse(button.dataset.moment);
+  window.schedlab.viewers.find((viewer) => viewer.element.id === moment.viewer).showMoment(moment);
+}));
 const idle = () => new Promise((resolve) => (window.requestIdleCallback ?? setTimeout)(resolve));
 addEventListener("load", async () => {
   for (const viewer of window.schedlab.viewers) {
