@@ -28,7 +28,7 @@ from schedlab.program import layout
 from schedlab.program.compiler import compile_workload, read_program
 from schedlab.program.vary import joined
 from schedlab.report.over_time import BLOCKED, RAN, WAITED, Slices, longest_waits, waited_ns, window_of
-from schedlab.report.what_if import confirmed_sentence
+from schedlab.report.what_if import confirmed_sentence, fidelity_sentence
 from schedlab.runs.run import make_plan, run_plan
 from schedlab.workload.find import load_workload
 
@@ -235,6 +235,26 @@ def test_a_disturbed_recording_is_held_against_nothing(copy, tmp_path):
     found = ask(copy, ["mlfq"], tmp_path, metrics=["response_mean"])
     assert found["fidelity"]["rows"] == [] and found["fidelity"]["grade"] == TOO_FAR
     assert found["load"] is None and "other programs" in found["advice"]
+
+
+def test_clocks_that_differ_cost_the_grade_of_what_they_blur(copy, tmp_path):
+    """The replay is exact; what is as long as the clocks are apart may be anything, what is much longer is not."""
+    run = json.loads((copy / "run.json").read_text())
+    response_ns = run["metrics"]["response_ns_mean"]
+    run["recording"] = {"clocks_differ_ns": int(response_ns * 0.4)}
+    (copy / "run.json").write_text(json.dumps(run))
+    found = ask(copy, ["mlfq"], tmp_path, metrics=["response_mean"])
+    grades = {row["metric"]: row["grade"] for row in found["fidelity"]["rows"]}
+    assert grades["response_ns_mean"] == TOO_FAR and grades["switches_involuntary"] == "good"
+    assert grades["makespan_ns"] == (
+        "good" if response_ns * 0.4 <= 0.1 * run["metrics"]["makespan_ns"] else "rough"
+    )
+    assert found["load"] is None and re.search(
+        "not to be trusted: off by .*, and clocks are", found["advice"]
+    )
+    assert "the clocks of its CPUs differ by" in fidelity_sentence(found)
+    groups = {group["group"]: group["grade"] for group in found["fidelity"]["groups"]}
+    assert TOO_FAR in groups.values() or "rough" in groups.values()
 
 
 # ---- the ranking ------------------------------------------------------------------

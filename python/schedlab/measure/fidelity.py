@@ -5,7 +5,8 @@ A replay that cannot reproduce what happened has nothing to say about what would
 grade by its error, and the replay as a whole that of the first metric asked for, by which alternatives are ranked.
 The ranking rests on varied replays too, so that the larger of the two errors counts.
 
-Invariant: the times of a disturbed recording are graded by no comparison, since a replay has the machine for itself.
+Invariant: the times of a disturbed recording are graded by no comparison, since a replay has the machine for itself; where
+clocks of the recorded CPUs differ, each recorded time is held to be wrong by as much.
 Read next: replay.py, which says what a replay cannot know.
 """
 
@@ -21,7 +22,7 @@ from ..policy.find import load_policy, show_value
 from ..policy.linux_class import is_class
 from ..program import layout
 from ..report.by_task import disturbed_text, is_disturbed
-from ..stats.sentences import show_change
+from ..stats.sentences import show_change, show_time
 
 GOOD, ROUGH, TOO_FAR = "good", "rough", "not to be trusted"
 #: Largest error of each grade, as a share of what was recorded.
@@ -107,15 +108,15 @@ def _mixed(run: Mapping[str, Any]) -> str:
     )
 
 
-def grade_of(recorded: float, replayed: float, *, is_count: bool) -> str:
-    """Grade one value.
+def grade_of(recorded: float, replayed: float, *, is_count: bool, unsure: float = 0.0) -> str:
+    """Grade one value, of which the recorded one may be wrong by so much.
 
     >>> grade_of(100, 109, is_count=False), grade_of(100, 75, is_count=False), grade_of(3, 5, is_count=True)
     ('good', 'rough', 'good')
     """
-    if recorded == replayed or (is_count and abs(recorded - replayed) <= COUNT_SLACK):
+    error = abs(replayed - recorded) + unsure
+    if error <= COUNT_SLACK * is_count:
         return GOOD
-    error = abs(replayed - recorded)
     return next((grade for limit, grade in GRADES if recorded and error <= limit * recorded), TOO_FAR)
 
 
@@ -132,12 +133,13 @@ def fidelity_of(
     """Hold a replay, and those of varied lengths, against the recording: metrics, and what groups of tasks waited."""
     found: dict[str, Any] = {
         "recorded_under": run.get("policy"), "replayed_under": replayed["policy"], "knobs": list(under.settings),
-        "note": under.note, "disturbed": disturbed_text(run), "rows": [], "groups": [], "grade": TOO_FAR, "reason": "",
+        "note": "; ".join(filter(None, [under.note, _clocks_text(run)])), "disturbed": disturbed_text(run), "rows": [], "groups": [], "grade": TOO_FAR, "reason": "",
     }  # fmt: skip
     if is_disturbed(run):
         found["reason"] = "other programs had the CPUs for too long while it was recorded"
         return found
     metrics = run.get("metrics") or {}
+    differ_ns = _clocks_differ_ns(run)
     for name in dict.fromkeys((*asked, *_ALWAYS)):
         before, after = metrics.get(name), replayed["metrics"].get(name)
         if before is not None and after is not None:
@@ -145,9 +147,16 @@ def fidelity_of(
             others = [run["metrics"][name] for run in varied if run["metrics"].get(name) is not None]
             mean = sum(others) / len(others) if others else after
             worst = max(after, mean, key=lambda value: abs(value - before))
+            # A task's waiting is a sum over its wake-ups.
+            n_sums = (
+                metrics.get("wakeups", 0) / max(1, len(run.get("tasks") or ()))
+                if name.startswith("wait_")
+                else 1
+            )
+            unsure = differ_ns * max(1, n_sums) * (DICTIONARY[name].unit == "ns")
             found["rows"].append({
                 "metric": name, "recorded": before, "replayed": after, "varied": mean,
-                "ratio": worst / before if before else None, "grade": grade_of(before, worst, is_count=is_count),
+                "ratio": worst / before if before else None, "grade": grade_of(before, worst, is_count=is_count, unsure=unsure),
             })  # fmt: skip
     grades = {row["metric"]: row for row in found["rows"]}
     first = next((grades[name] for name in asked if name in grades), None)
@@ -155,13 +164,31 @@ def fidelity_of(
         found["reason"] = f"the recording has no {' and no '.join(asked)}"
     else:
         found["grade"], found["metric"] = first["grade"], first["metric"]
-        found["reason"] = "" if first["ratio"] is None else f"off by {show_change(first['ratio'])}"
-    found["groups"] = _groups(folder, waits, group_of)
+        off = "" if first["ratio"] is None else f"off by {show_change(first['ratio'])}"
+        apart = f"clocks are {show_time(differ_ns)} apart" if differ_ns else ""
+        found["reason"] = ", and ".join(filter(None, [off, apart]))
+    found["groups"] = _groups(folder, waits, group_of, differ_ns)
     return found
 
 
+def _clocks_differ_ns(run: Mapping[str, Any]) -> int:
+    return int((run.get("recording") or {}).get("clocks_differ_ns") or 0)
+
+
+def _clocks_text(run: Mapping[str, Any]) -> str:
+    """What clocks that differ cost; empty where they agree."""
+    differ_ns = _clocks_differ_ns(run)
+    text = (
+        f"the clocks of its CPUs differ by {show_time(differ_ns)} or more, and errors count as so much larger"
+    )
+    return text if differ_ns else ""
+
+
 def _groups(
-    folder: Path | None, waits: Mapping[str, tuple[int, int, int]], group_of: Callable[[str], str]
+    folder: Path | None,
+    waits: Mapping[str, tuple[int, int, int]],
+    group_of: Callable[[str], str],
+    differ_ns: int,
 ) -> list[dict[str, Any]]:
     """How long the tasks of each group waited, then and now."""
     import polars as pl
@@ -170,8 +197,11 @@ def _groups(
     if path is None or not path.is_file():
         return []
     recorded: dict[str, list[int]] = {}
-    for name, wait_ns in pl.read_parquet(path, columns=["name", "wait_ns"]).iter_rows():
-        recorded.setdefault(group_of(str(name)), []).append(wait_ns)
+    unsure: dict[str, int] = {}
+    for name, wait_ns, wakeups in pl.read_parquet(path, columns=["name", "wait_ns", "wakeups"]).iter_rows():
+        group = group_of(str(name))
+        recorded.setdefault(group, []).append(wait_ns)
+        unsure[group] = unsure.get(group, 0) + differ_ns * wakeups
     total = sum(map(sum, recorded.values()))
     found = []
     for name, values in sorted(recorded.items(), key=lambda item: -sum(item[1]))[:GROUPS_MAX]:
@@ -185,5 +215,5 @@ def _groups(
                 "replayed": after,
                 "ratio": after / before,
             }
-            found.append(row | {"grade": grade_of(before, after, is_count=False)})
+            found.append(row | {"grade": grade_of(before, after, is_count=False, unsure=unsure[name])})
     return found
