@@ -14,6 +14,7 @@ Read next: rtapp.py, which gives the values a meaning.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,11 +29,12 @@ DIGITS_MAX = 24
 
 _BLANK = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
-#: One escape; two that are halves of one character count as one.
-_ESCAPE = re.compile(r"\\(u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)")
+#: An escape; what JSON does not have is the group.
+_ESCAPE = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}|(.))')
+#: Half of a pair is no character, and could not be written again.
+_HALF = re.compile("[\ud800-\udfff]")
 _NUMBER = re.compile(r"-?\d+(?P<fraction>\.\d+)?(?P<exponent>[eE][-+]?\d+)?")
 _WORD = re.compile(r"[A-Za-z]+")
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "/": "/", '"': '"', "\\": "\\"}
 _WORDS = {"true": True, "false": False, "null": None}
 
 
@@ -160,11 +162,11 @@ class _Reader:
         match = _STRING.match(self.text, self.at)
         if match is None:
             raise self.wrong(f"the text {self.shown()} does not end on its line")
-        for escape in _ESCAPE.finditer(match[1]):
-            if len(escape[1]) == 1 and escape[1] not in _ESCAPES:
+        for escape in _ESCAPE.finditer(match[0]):
+            if escape[1]:
                 raise self.wrong(f"unknown escape {escape[0]!r} in a text")
         self.at = match.end()
-        return _ESCAPE.sub(_unescaped, match[1])
+        return _HALF.sub("\ufffd", json.loads(match[0], strict=False))
 
     def elements(self, depth: int) -> list[Node]:
         """Read the inside of an array."""
@@ -203,14 +205,3 @@ class _Reader:
             self.at += 1
         elif mark != closing:
             raise self.wrong(f"',' or {closing!r} is needed, not {self.shown()}")
-
-
-def _unescaped(match: re.Match[str]) -> str:
-    if len(match[1]) == 11:
-        high, low = int(match[1][1:5], 16), int(match[1][7:], 16)
-        return chr(0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00))
-    if len(match[1]) == 5:
-        char = chr(int(match[1][1:], 16))
-        # Half of a pair is no character, and could not be written again.
-        return "\ufffd" if "\ud800" <= char <= "\udfff" else char
-    return _ESCAPES[match[1]]

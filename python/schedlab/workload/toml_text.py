@@ -9,11 +9,11 @@ Read next: rtapp.py, whose result this writes.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
 _INDENT = "    "
-_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
 def write_toml(values: Mapping[str, Any], *, comment: str = "") -> str:
@@ -41,7 +41,7 @@ def _table(table: Mapping[str, Any]) -> str:
         if key == "phases":
             lines += ["phases = [", *_phases(value, 1), "]"]
         elif isinstance(value, str) and "\n" in value:
-            text = _escaped(value, keep="\n")
+            text = "\n".join(_quoted(line)[1:-1] for line in value.split("\n"))
             lines.append(f'{_key(key)} = """\n{text}"""')
         else:
             lines.append(f"{_key(key)} = {_value(value)}")
@@ -64,14 +64,14 @@ def _phases(phases: list[Any], depth: int) -> list[str]:
 
 def _key(key: str) -> str:
     is_bare = key.isascii() and key.replace("_", "").replace("-", "").isalnum()
-    return key if is_bare else f'"{_escaped(key)}"'
+    return key if is_bare else _quoted(key)
 
 
 def _value(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return f'"{_escaped(value)}"'
+        return _quoted(value)
     if isinstance(value, list):
         return "[" + ", ".join(_value(item) for item in value) + "]"
     if isinstance(value, Mapping):
@@ -79,19 +79,9 @@ def _value(value: object) -> str:
     return str(value)
 
 
-def _escaped(text: str, keep: str = "") -> str:
-    """Escape what must not stand in a quoted text."""
-    out = []
-    for char in text:
-        if char in keep:
-            out.append(char)
-        elif char in _ESCAPES:
-            out.append(_ESCAPES[char])
-        elif ord(char) < 32 or ord(char) == 127:
-            out.append(f"\\u{ord(char):04x}")
-        else:
-            out.append(char)
-    return "".join(out)
+def _quoted(text: str) -> str:
+    """A text in quotes: as JSON has it, where DEL need not be escaped."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def clean_name(name: str) -> str:
