@@ -64,48 +64,20 @@ SAMPLES_FILE, PLAN_FILE = "samples.jsonl", "bench.json"
 
 @dataclass(frozen=True)
 class BenchPlan:
-    """What is to be measured.
+    """What is to be measured."""
 
-    Attributes
-    ----------
-    argv : tuple of str
-        The command.
-    classes : tuple of LinuxClass
-        What it runs under; the first is what the others are compared with.
-    n_rounds : int
-        Samples of each class.
-    n_warmups : int
-        Rounds before those, which are thrown away.
-    background : tuple of tuple of str
-        Commands that run at the same time, under the same class.
-    cpus : tuple of int
-        CPUs that all of them may use; empty: all.
-    timeout_ns : int
-        Longest time that one run may take, in nanoseconds.
-    seed : int
-        Of the order within rounds.
-    prepare : str
-        What a shell does before each run, which is not measured; empty: nothing.
-    input : pathlib.Path or None
-        What the command's stdin reads; None: nothing.
-    is_shown : bool
-        Whether what the command prints is shown.
-    n_recorded : int
-        Runs of each class after the samples in which the scheduler is recorded.
-    """
-
-    argv: tuple[str, ...]
-    classes: tuple[LinuxClass, ...]
-    n_rounds: int = 10
-    n_warmups: int = 1
-    background: tuple[tuple[str, ...], ...] = ()
-    cpus: tuple[int, ...] = ()
-    timeout_ns: int = 60_000_000_000
-    seed: int = 1
-    n_recorded: int = 0
-    prepare: str = ""
-    input: Path | None = None
-    is_shown: bool = False
+    argv: tuple[str, ...]  #: The command.
+    classes: tuple[LinuxClass, ...]  #: What it runs under; the first is what the others are compared with.
+    n_rounds: int = 10  #: Samples of each class.
+    n_warmups: int = 1  #: Rounds before those, which are thrown away.
+    background: tuple[tuple[str, ...], ...] = ()  #: Commands that run at the same time, under the same class.
+    cpus: tuple[int, ...] = ()  #: CPUs that all of them may use; empty: all.
+    timeout_ns: int = 60_000_000_000  #: Longest time that one run may take, in nanoseconds.
+    seed: int = 1  #: Of the order within rounds.
+    n_recorded: int = 0  #: Runs of each class after the samples in which the scheduler is recorded.
+    prepare: str = ""  #: What a shell does before each run, which is not measured; empty: nothing.
+    input: Path | None = None  #: What the command's stdin reads; None: nothing.
+    is_shown: bool = False  #: Whether what the command prints is shown.
 
     @property
     def n_runs(self) -> int:
@@ -126,46 +98,30 @@ class BenchPlan:
 
 @dataclass
 class BenchResult:
-    """What was measured.
+    """What was measured."""
 
-    Attributes
-    ----------
-    plan : BenchPlan
-        What was asked for.
-    machine : dict
-        See `hosts.linux_machine.describe_machine`.
-    samples : list of dict
-        In the order of the runs: `policy`, `round`, `order` (position after the warm-ups),
-        `exit_code`, `signal`, `has_timed_out`, `background_ended` (how many background commands
-        had ended by themselves before it), `stderr` (its last lines, where the run failed),
-        `cpus_busy_ns`, `cpus_own_ns`, `cpus_steal_ns` and `cpus_available_ns` (all processes',
-        our commands', a hypervisor's and the whole time of the CPUs during the run), the figures of `FIGURES`, and those that the command prints about itself (own_figures.py).
-    summaries : dict of str to dict
-        By policy: each figure's `mean`, `low`, `high` and `n`.
-    comparisons : list of dict
-        Each later policy with the first (`before`, `after`): by figure, what
-        `stats.decide.entry` says; the wall time and the command's own figures are headline.
-    warnings : list of dict
-        `kind`, `text`, `hint`, and `policy` and `figure` where it has one; of failed runs
-        `stderr`, the last lines of the first of them that wrote some.
-    recorded : dict of str to list of dict
-        By policy: what the scheduler did in each run that was recorded, see
-        bench_record.py.
-    why_not_recorded : str or None
-        Why nothing was, though it was asked for.
-    disturbance : dict of str to dict
-        By policy: what others had of the CPUs during its samples, see
-        `metrics.disturbance.counted_disturbance`.
-    """
-
-    plan: BenchPlan
-    machine: dict[str, Any]
+    plan: BenchPlan  #: What was asked for.
+    machine: dict[str, Any]  #: See `hosts.linux_machine.describe_machine`.
+    #: In the order of the runs: `policy`, `round`, `order` (position after the warm-ups), `exit_code`,
+    #: `signal`, `has_timed_out`, `background_ended` (how many background commands had ended by themselves
+    #: before it), `stderr` (its last lines, where the run failed), `cpus_busy_ns`, `cpus_own_ns`,
+    #: `cpus_steal_ns` and `cpus_available_ns` (all processes', our commands', a hypervisor's and the whole
+    #: time of the CPUs during the run), the figures of `FIGURES`, and those that the command prints about
+    #: itself (own_figures.py).
     samples: list[dict[str, Any]] = field(default_factory=list)
+    #: By policy: each figure's `mean`, `low`, `high` and `n`.
     summaries: dict[str, dict[str, Any]] = field(default_factory=dict)
+    #: Each later policy with the first (`before`, `after`): by figure, what `stats.decide.entry` says; the
+    #: wall time and the command's own figures are headline.
     comparisons: list[dict[str, Any]] = field(default_factory=list)
+    #: `kind`, `text`, `hint`, and `policy` and `figure` where it has one; of failed runs `stderr`, the last
+    #: lines of the first of them that wrote some.
     warnings: list[dict[str, Any]] = field(default_factory=list)
+    #: By policy: what the scheduler did in each run that was recorded, see bench_record.py.
     recorded: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-    why_not_recorded: str | None = None
+    why_not_recorded: str | None = None  #: Why nothing was, though it was asked for.
+    #: By policy: what others had of the CPUs during its samples, see
+    #: `metrics.disturbance.counted_disturbance`.
     disturbance: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @property

@@ -35,15 +35,7 @@ METRICS = (
 class BenchRecorder:
     """Records runs of a launcher.
 
-    Parameters
-    ----------
-    launcher : Launcher
-        Who runs the commands.
-
-    Raises
-    ------
-    UnavailableError
-        If this machine or user may not record; with the hint.
+    UnavailableError, with the hint: this machine or user may not record.
     """
 
     def __init__(self, launcher: Launcher):
@@ -59,20 +51,10 @@ class BenchRecorder:
     def run(self, commands: Sequence[Command], *, timeout_ns: int) -> dict[str, Any]:
         """Run commands once, and say what the scheduler did with all their tasks.
 
-        Parameters
-        ----------
-        commands : sequence of Command
-            The first is the measured one.
-        timeout_ns : int
-            After so many nanoseconds all are ended.
-
-        Returns
-        -------
-        dict
-            `wall_ns` of the first, `recorder_cpu_ns`, `events`; `problem`, None where
-            all is well; then `METRICS`, and `run_queue_ns`, the time that tasks waited
-            for a CPU, all together; and `disturbance`, what others had of the CPUs, as
-            `metrics.disturbance` has it. Times in nanoseconds.
+        The first is the measured one; after `timeout_ns` all are ended. Returns `wall_ns` of the first,
+        `recorder_cpu_ns`, `events`; `problem`, None where all is well; then `METRICS`, and `run_queue_ns`,
+        the time that tasks waited for a CPU, all together; and `disturbance`, what others had of the CPUs,
+        as `metrics.disturbance` has it. Times in nanoseconds.
         """
         with tempfile.TemporaryDirectory(prefix="schedlab-bench-") as name:
             events, records = Path(name) / "events.slev", Path(name) / "records.slr"

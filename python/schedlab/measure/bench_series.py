@@ -34,21 +34,11 @@ SHELL_SECONDS_MAX = 3600
 
 @dataclass(frozen=True)
 class Series:
-    """One command of several.
+    """One command of several."""
 
-    Attributes
-    ----------
-    text : str
-        As it was given, with the values of its parameters.
-    argv : tuple of str
-        What is run.
-    parameters : dict of str to str
-        Their values, by name.
-    """
-
-    text: str
-    argv: tuple[str, ...]
-    parameters: dict[str, str]
+    text: str  #: As it was given, with the values of its parameters.
+    argv: tuple[str, ...]  #: What is run.
+    parameters: dict[str, str]  #: Their values, by name.
 
     def fill(self, text: str) -> str:
         """Put the values of its parameters into another text."""
@@ -60,8 +50,6 @@ def make_series(
 ) -> list[Series]:
     """Read commands: without a shell named, all words are one; else each word is one, and `none` splits it itself.
 
-    Examples
-    --------
     >>> [each.argv for each in make_series(["sleep {n}", "true"], "none", [("n", ["1", "2"])])]
     [('sleep', '1'), ('sleep', '2'), ('true',)]
     """
@@ -105,8 +93,6 @@ def read_parameters(
 ) -> list[tuple[str, list[str]]]:
     """Names and values of lists (name, values) and scans (name, first, last), which have a step each or one for all.
 
-    Examples
-    --------
     >>> read_parameters([("a", "x,y")], [("n", "1", "2"), ("m", "0", "4")], ["1", "4"])
     [('a', ['x', 'y']), ('n', ['1', '2']), ('m', ['0', '4'])]
     """
@@ -124,8 +110,6 @@ def read_parameters(
 def scan(name: str, low: str, high: str, step: str) -> tuple[str, list[str]]:
     """Values from one number to another, both included.
 
-    Examples
-    --------
     >>> scan("n", "0.5", "1.5", "0.5")
     ('n', ['0.5', '1.0', '1.5'])
     """

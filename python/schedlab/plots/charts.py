@@ -185,19 +185,11 @@ def _by_task(tasks: list[str]) -> dict[str, Any]:
     if len(tasks) > len(SHAPES):
         return {"color": alt.value(PALETTE[0])}
     legend = alt.Legend(title=None, orient="bottom", columns=4)
+    n = len(tasks)
+    by: dict[str, Any] = {"sort": tasks, "legend": legend}
     return {
-        "color": alt.Color(
-            "task:N",
-            sort=tasks,
-            legend=legend,
-            scale=alt.Scale(domain=tasks, range=list(PALETTE[: len(tasks)])),
-        ),
-        "shape": alt.Shape(
-            "task:N",
-            sort=tasks,
-            legend=legend,
-            scale=alt.Scale(domain=tasks, range=list(SHAPES[: len(tasks)])),
-        ),
+        "color": alt.Color("task:N", scale=alt.Scale(domain=tasks, range=list(PALETTE[:n])), **by),
+        "shape": alt.Shape("task:N", scale=alt.Scale(domain=tasks, range=list(SHAPES[:n])), **by),
     }
 
 
@@ -224,29 +216,15 @@ def _place(values: Sequence[float], unit: str) -> dict[str, Any]:
 
 def _finished(chart: Any) -> Any:
     """The look that all charts share."""
+    small = {"labelColor": TEXT, "titleColor": TEXT, "labelFontSize": 11}
+    words = small | {"titleFontSize": 11, "titleFontWeight": "normal"}
+    lines = {"gridColor": GRID, "domainColor": PALETTE[7], "tickColor": PALETTE[7]}
     return (
         chart.configure(background="transparent", font="sans-serif")
         .configure_view(stroke=GRID)
-        .configure_axis(
-            labelColor=TEXT,
-            titleColor=TEXT,
-            gridColor=GRID,
-            domainColor=PALETTE[7],
-            tickColor=PALETTE[7],
-            labelFontSize=11,
-            titleFontSize=11,
-            titleFontWeight="normal",
-            labelLimit=130,
-        )
-        .configure_legend(
-            labelColor=TEXT,
-            titleColor=TEXT,
-            labelFontSize=11,
-            titleFontSize=11,
-            titleFontWeight="normal",
-            labelLimit=110,
-        )
-        .configure_header(labelColor=TEXT, titleColor=TEXT, labelFontSize=11, labelPadding=3)
+        .configure_axis(labelLimit=130, **words, **lines)
+        .configure_legend(labelLimit=110, **words)
+        .configure_header(labelPadding=3, **small)
     )
 
 

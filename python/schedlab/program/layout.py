@@ -61,51 +61,27 @@ OBJECT_NAME = {number: name for name, number in OBJECT_NUMBER.items()}
 #: Values of a group: parent, weight, period and quota in microseconds (enum sl_group_value).
 N_GROUP_VALUES = 4
 
-HEADER_DTYPE = np.dtype(
-    [
-        ("magic", "S8"),
-        ("version", "<u4"),
-        ("header_bytes", "<u4"),
-        ("total_bytes", "<u8"),
-        ("seed", "<u8"),
-        ("horizon_ns", "<u8"),
-        ("nr_tasks", "<u4"),
-        ("nr_ops", "<u4"),
-        ("nr_objects", "<u4"),
-        ("nr_values", "<u4"),
-        ("strings_bytes", "<u4"),
-        ("nr_cpus_min", "<u4"),
-        ("tasks_off", "<u8"),
-        ("ops_off", "<u8"),
-        ("objects_off", "<u8"),
-        ("values_off", "<u8"),
-        ("strings_off", "<u8"),
-        ("name", "<u4"),
-        ("flags", "<u4"),
-    ]
+
+def _struct(*rows: tuple[str, str]) -> np.dtype:
+    """A C structure without holes: types, each with the fields that have it, in order."""
+    return np.dtype([(name, kind) for kind, names in rows for name in names.split()])
+
+
+HEADER_DTYPE = _struct(
+    ("S8", "magic"),
+    ("<u4", "version header_bytes"),
+    ("<u8", "total_bytes seed horizon_ns"),
+    ("<u4", "nr_tasks nr_ops nr_objects nr_values strings_bytes nr_cpus_min"),
+    ("<u8", "tasks_off ops_off objects_off values_off strings_off"),
+    ("<u4", "name flags"),
 )
-TASK_DTYPE = np.dtype(
-    [
-        ("arrival_ns", "<u8"),
-        ("deadline_ns", "<u8"),
-        ("burst_ns", "<u8"),
-        ("name", "<u4"),
-        ("class_idx", "<u4"),
-        ("parent", "<u4"),
-        ("op_first", "<u4"),
-        ("nr_ops", "<u4"),
-        ("affinity", "<u4"),
-        ("affinity_words", "<u4"),
-        ("attr_given", "<u4"),
-        ("nice", "<i4"),
-        ("priority", "<i4"),
-        ("tickets", "<u4"),
-        ("credits", "<i4"),
-        ("cap_percent", "<u4"),
-        ("group", "<u4"),
-        ("weight", "<u4"),
-        ("group_object", "<u4"),
-    ]
+TASK_DTYPE = _struct(
+    ("<u8", "arrival_ns deadline_ns burst_ns"),
+    ("<u4", "name class_idx parent op_first nr_ops affinity affinity_words attr_given"),
+    ("<i4", "nice priority"),
+    ("<u4", "tickets"),
+    ("<i4", "credits"),
+    ("<u4", "cap_percent group weight group_object"),
 )
 OP_DTYPE = np.dtype([("verb", "u1"), ("flags", "u1"), ("slot", "<u2"), ("a", "<u4"), ("b", "<u8")])
 OBJECT_DTYPE = np.dtype([("kind", "<u4"), ("name", "<u4"), ("param", "<u8")])
@@ -125,48 +101,13 @@ ATTRIBUTE_FIELD = {
 
 #: Load weight of each nice value from -20 to 19 in Linux, where 1,024 is nice 0
 #: and each step is a quarter more or less.
-NICE_WEIGHTS = (
-    88761,
-    71755,
-    56483,
-    46273,
-    36291,
-    29154,
-    23254,
-    18705,
-    14949,
-    11916,
-    9548,
-    7620,
-    6100,
-    4904,
-    3906,
-    3121,
-    2501,
-    1991,
-    1586,
-    1277,
-    1024,
-    820,
-    655,
-    526,
-    423,
-    335,
-    272,
-    215,
-    172,
-    137,
-    110,
-    87,
-    70,
-    56,
-    45,
-    36,
-    29,
-    23,
-    18,
-    15,
-)
+_WEIGHTS = """
+    88761 71755 56483 46273 36291 29154 23254 18705 14949 11916
+     9548  7620  6100  4904  3906  3121  2501  1991  1586  1277
+     1024   820   655   526   423   335   272   215   172   137
+      110    87    70    56    45    36    29    23    18    15
+"""
+NICE_WEIGHTS = tuple(map(int, _WEIGHTS.split()))
 
 
 #: The kernel's priority of nice 0, and the first that is not real-time.

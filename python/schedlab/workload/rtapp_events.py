@@ -37,29 +37,6 @@ _MEMORY = {
     "min": 1,
     "about": "bytes that a CPU writes to memory in 1 us, for rt-app's mem",
 }
-EVENTS = tuple(
-    [
-        "run",
-        "runtime",
-        "sleep",
-        "mem",
-        "iorun",
-        "lock",
-        "unlock",
-        "wait",
-        "signal",
-        "broad",
-        "sync",
-        "barrier",
-        "timer",
-        "suspend",
-        "resume",
-        "yield",
-        "fork",
-    ]
-)
-#: The longer of two that begin alike comes first.
-_EVENT = re.compile(f"({'|'.join(sorted(EVENTS, key=len, reverse=True))})(?:[^A-Za-z].*)?", re.DOTALL)
 _SCHED_KEYS = ("policy", "priority", "dl-runtime", "dl-period", "dl-deadline")
 #: Keys of newer versions that no workload can express.
 _REFUSED = {
@@ -617,13 +594,16 @@ _EVENT_READERS: dict[str, Callable[[_TaskReader, Pair, str], list[dict[str, Any]
     "lock": _TaskReader.locking,
     "unlock": _TaskReader.locking,
     "wait": _TaskReader.waiting,
-    "sync": _TaskReader.waiting,
     "signal": _TaskReader.signalling,
     "broad": _TaskReader.signalling,
-    "resume": _TaskReader.signalling,
-    "suspend": _TaskReader.suspending,
+    "sync": _TaskReader.waiting,
     "barrier": _TaskReader.barrier,
     "timer": _TaskReader.timer,
+    "suspend": _TaskReader.suspending,
+    "resume": _TaskReader.signalling,
     "yield": _TaskReader.yielding,
     "fork": _TaskReader.forking,
 }
+EVENTS = tuple(_EVENT_READERS)
+#: The longer of two that begin alike comes first.
+_EVENT = re.compile(f"({'|'.join(sorted(EVENTS, key=len, reverse=True))})(?:[^A-Za-z].*)?", re.DOTALL)
