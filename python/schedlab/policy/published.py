@@ -27,11 +27,13 @@ SUFFIX = ".bpf.c"
 #: For the compiler. Its warnings are its authors' to see. Linux keeps what is a kernel's pointer in a map
 #: where a value is copied over it: here it becomes what the rest of an uninitialised variable is, 0.
 FLAGS = ("-w", "-D__BPF__", "-ftrivial-auto-var-init=zero", "-include", "kernel.h")
-#: The same for Linux, whose 7.2 has no such flag. Some include <errno.h>, half of which is a machine's.
+#: The same for Linux, whose 7.2 has no such flag. Some include <errno.h>, half of which is a machine's,
+#: and none goes without the compiler's own functions, which bpf.py's flags leave out.
 FLAGS_FOR_LINUX = (
     "-w",
     "-D__TARGET_ARCH_x86",
     "-DSCX_OPS_HAS_CGROUP_WEIGHT=0",
+    "-fhosted",
     f"-idirafter/usr/include/{platform.machine()}-linux-gnu",
 )
 
