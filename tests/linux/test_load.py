@@ -201,6 +201,38 @@ def test_interrupted_command_unloads_and_says_why_it_ended(command, needs_clang,
     assert "--set slice_ns=3000000" in words and "--partial" in words.split()
 
 
+def test_a_launch_file_is_the_kernels_too(command, needs_clang, tmp_path, root):
+    """Of this machine, under the knobs; what runs elsewhere alone is refused."""
+    source = tmp_path / "mine.bpf.c"
+    text = (root / "policies" / "rr.bpf.c").read_text()
+    source.write_text(text + "const volatile u32 given_cpus = 1, given_nodes;\n")
+    launch = '[rodata]\ngiven_cpus = "cpus"\ngiven_nodes = "nodes"\nslice_ns = "7ms"\n'
+    source.with_name("mine.launch.toml").write_text(launch)
+    process = command(str(source), "--for", "100ms", "--set", "slice_ns=3ms")
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    words = (tmp_path / "words").read_text().split()
+    n_cpus, sizes = load.machine_sizes()
+    assert f"given_cpus={n_cpus}" in words
+    assert f"given_nodes={-(-n_cpus // sizes['node'])}" in words
+    assert [word for word in words if word.startswith("slice_ns=")] == ["slice_ns=3000000"]
+    source.with_name("mine.launch.c").write_text("static int launch(void) { return 0; }\n")
+    _, errors = command(str(source)).communicate(timeout=60)
+    assert "mine.launch.c, runs for --host sim, uthreads and guest" in errors
+
+
+def test_sizes_of_a_machine(tmp_path):
+    for cpu in range(8):
+        for name, text in {
+            "topology/core_cpus_list": cpu // 2,
+            "cache/index3/shared_cpu_list": cpu // 4,
+        }.items():
+            place = tmp_path / f"cpu/cpu{cpu}" / name
+            place.parent.mkdir(parents=True)
+            place.write_text(f"{text}\n")
+    assert load.machine_sizes(system=tmp_path) == (8, {"smt": 2, "llc": 4, "node": 8})
+
+
 def test_time_limit_and_json(command, needs_clang):
     out, _ = command("rr", "--for", "1ms", "--json").communicate(timeout=60)
     found = json.loads(out)

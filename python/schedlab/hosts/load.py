@@ -22,9 +22,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from ..errors import HostError, UnavailableError
+from ..errors import HostError, PolicyError, UnavailableError
 from ..policy.bpf import compile_object
 from ..policy.build import BuiltPolicy
+from ..policy.launch_file import for_machine, launch_code
 from .guest_build import build_program, toolchain
 from .guest_frames import Answer
 from .guest_image import fetch_libbpf
@@ -74,6 +75,21 @@ def _has_capability(system: Path, number: int) -> bool:
     return found is not None and bool(int(found[1], 16) >> number & 1)
 
 
+def machine_sizes(*, system: Path = Path("/sys/devices/system")) -> tuple[int, dict[str, int]]:
+    """How many CPUs this machine has, and a core, a cache and a node of it, as launch files ask for them."""
+
+    def n_groups(pattern: str, otherwise: int) -> int:
+        return len({_read(path) for path in system.glob(pattern)}) or otherwise
+
+    n_cpus = len([*system.glob("cpu/cpu[0-9]*")]) or os.cpu_count() or 1
+    counts = {
+        "smt": n_groups("cpu/cpu[0-9]*/topology/core_cpus_list", n_cpus),
+        "llc": n_groups("cpu/cpu[0-9]*/cache/index3/shared_cpu_list", 1),
+        "node": n_groups("node/node[0-9]*/cpulist", 1),
+    }
+    return n_cpus, {name: -(-n_cpus // count) for name, count in counts.items()}
+
+
 def prepare_loader() -> Path:
     """Build the loader, or find it in the cache."""
     reason = unavailable_reason()
@@ -106,6 +122,11 @@ class LoadedPolicy:
         try:
             object_file = Path(self._folder.name) / "policy.bpf.o"
             policy = built.policy
+            code = launch_code(policy.name, policy.path)
+            if code:
+                raise PolicyError(
+                    f"{policy.path}: its user half, {code}, runs for --host sim, uthreads and guest"
+                )
             made = compile_object(policy.path, policy.content_hash, toolchain=toolchain)
             object_file.write_bytes(made.read_bytes())
             words = [str(loader), str(object_file), "--every-ms", str(every_ms)]
@@ -117,9 +138,8 @@ class LoadedPolicy:
 
     @staticmethod
     def _start(words: list[str], built: BuiltPolicy) -> subprocess.Popen[bytes]:
-        words += [
-            word for knob, value in built.values.items() for word in ("--set", f"{knob}={value % 2**64}")
-        ]
+        settings = for_machine(built.launch, *machine_sizes()) | built.values
+        words += [word for knob, value in settings.items() for word in ("--set", f"{knob}={value % 2**64}")]
         try:
             # Ctrl-C is for us: we end the loader by ending its input.
             return subprocess.Popen(
