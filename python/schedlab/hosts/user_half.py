@@ -56,7 +56,8 @@ def image_of(job: Job) -> bytes:
             ) from error
         if image.is_file() and not done.returncode:
             return image.read_bytes()
-    why = done.stderr.strip() or f"ended with {done.returncode}"
+    # What the policy prints comes before.
+    why = (done.stderr.splitlines() or [f"ended with {done.returncode}"])[-1]
     if done.stdout:
         why = json.loads(done.stdout)["error"]
     raise PolicyError(f"{job.policy.policy.path}: its user half cannot run for the guest: {why}")
