@@ -130,6 +130,8 @@ static int do_step(struct sl_player *p, const struct sl_program_op *step)
 		return ops->signal ? ops->signal(p, step->a, b) : SL_PLAYER_NO_VERB;
 	case SL_VERB_JOIN:
 		return ops->join ? ops->join(p, step->a) : SL_PLAYER_NO_VERB;
+	case SL_VERB_CHANGE:
+		return ops->change ? ops->change(p, step->a, step->slot, b) : SL_PLAYER_NO_VERB;
 	case SL_VERB_SPAWN:
 		return ops->spawn(p, step->a);
 	case SL_VERB_WAIT:

@@ -25,7 +25,7 @@ struct sl_player;
  * What a host does for each verb. Every function is called by the task itself
  * and returns when the verb is done: 0, or a negative number that ends the task
  * and comes back from sl_player_run(). None may be absent but await and signal,
- * on a host that has no conditions, and join, on one without groups; a task that needs one ends there.
+ * on a host that has no conditions, join, on one without groups, and change; a task that needs one ends there.
  */
 struct sl_player_ops {
 	u64 (*now_ns)(struct sl_player *player);
@@ -60,6 +60,8 @@ struct sl_player_ops {
 	/* Wait until @children more of the task's own children have ended. */
 	int (*wait)(struct sl_player *player, u64 children);
 	int (*set)(struct sl_player *player, u32 key, u64 value);
+	/* Of @task of the program, or of itself (SL_PROGRAM_NONE): an attribute, or its CPUs. */
+	int (*change)(struct sl_player *player, u32 task, u32 key, u64 value);
 };
 
 /* A task being played. The host sets the first group and may read the rest. */

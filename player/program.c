@@ -192,7 +192,7 @@ static const struct {
 	[SL_VERB_BARRIER] = { PAUSE, SL_OBJECT_BARRIER },
 	[SL_VERB_AWAIT] = { PAUSE, SL_OBJECT_CONDITION },
 	[SL_VERB_SIGNAL] = { 0, SL_OBJECT_CONDITION },
-	[SL_VERB_JOIN] = { 0, SL_OBJECT_GROUP },
+	[SL_VERB_JOIN] = { 0, SL_OBJECT_GROUP },	[SL_VERB_CHANGE] = { 0, 0 },
 };
 
 /* The lock that an AWAIT lets go of. */
@@ -209,6 +209,23 @@ static int check_await(const void *data, const struct sl_program_op *op,
 		return fail(r, "an await lets go of what is no lock",
 			    sl_program_objects(data)[op->b - 1].kind,
 			    SL_OBJECT_LOCK);
+	return 0;
+}
+
+/* Whose attribute or mask a CHANGE changes, and into what. */
+static int check_change(const struct sl_program_header *h, const struct sl_program_op *op,
+			struct report *r)
+{
+	u32 first = op->b >> 32;
+	u32 count = (u32)op->b;
+
+	if (op->a != SL_PROGRAM_NONE && op->a >= h->nr_tasks)
+		return fail(r, "task that is changed", op->a, h->nr_tasks);
+	if (op->slot != SL_CHANGE_AFFINITY)
+		return op->slot < SL_PROGRAM_NR_ATTRS ? 0 :
+		       fail(r, "unknown attribute", op->slot, SL_PROGRAM_NR_ATTRS - 1);
+	if (!count || first > h->nr_values || count > h->nr_values - first)
+		return fail(r, "a mask leaves the values", (u64)first + count, h->nr_values);
 	return 0;
 }
 
@@ -257,6 +274,8 @@ static int check_op(const void *data, const struct sl_program_op *op,
 		return fail(r, "unknown work", op->a, SL_NR_WORKS - 1);
 	if (op->verb == SL_VERB_SET && op->a >= SL_PROGRAM_NR_ATTRS)
 		return fail(r, "unknown attribute", op->a, SL_PROGRAM_NR_ATTRS - 1);
+	if (op->verb == SL_VERB_CHANGE && check_change(h, op, r))
+		return -1;
 	if ((op->verb == SL_VERB_PERIOD || op->verb == SL_VERB_TIMER) && !op->b)
 		return fail_plain(r, "a period of 0 ns");
 	if (op->verb == SL_VERB_TIMER && op->a > 1)

@@ -24,6 +24,7 @@ struct course {
 	u16	cpu;
 	u64	since_ns;
 	u64	allowed;	/* CPUs */
+	bool	is_mask_changed;	/* in the run: it may run anywhere, and no CPU is idle beside it */
 };
 
 static struct course *tasks;	/* of the program */
@@ -42,6 +43,28 @@ static u64 mask_of(const struct sl_program_task *task)
 	return task->affinity == SL_PROGRAM_NONE || !task->affinity_words ? ~0ULL : words[0];
 }
 
+/* Which CPUs each may have, by the program; of one whose mask changes that is not known. */
+static void find_masks(void)
+{
+	const struct sl_program_task *programs = sl_program_tasks(sim.program);
+
+	for (u32 i = 0; i < sim.nr_tasks; i++)
+		tasks[i].allowed = mask_of(&programs[i]);
+	for (u32 i = 0; i < sim.nr_tasks; i++) {
+		const struct sl_program_op *op = sl_program_ops(sim.program) + programs[i].op_first;
+
+		for (const struct sl_program_op *end = op + programs[i].nr_ops; op < end; op++) {
+			struct course *t;
+
+			if (op->verb != SL_VERB_CHANGE || op->slot != SL_CHANGE_AFFINITY)
+				continue;
+			t = &tasks[op->a == SL_PROGRAM_NONE ? i : op->a];
+			t->allowed = ~0ULL;
+			t->is_mask_changed = true;
+		}
+	}
+}
+
 /* Time moves to @t_ns: meanwhile no CPU may have been idle beside a task that waits. */
 static void move_to(u64 t_ns)
 {
@@ -57,7 +80,7 @@ static void set_waiting(struct course *t, bool is_waiting)
 {
 	u64 waited_ns = now_ns - t->since_ns;
 
-	for (u32 i = 0; i < sim.options->nr_cpus; i++)
+	for (u32 i = 0; i < sim.options->nr_cpus && !t->is_mask_changed; i++)
 		cpus[i].nr_waiting += t->allowed >> i & 1 ? (is_waiting ? 1U : -1U) : 0;
 	if (!is_waiting && waited_ns > shown.longest_wait_ns)
 		shown.longest_wait_ns = waited_ns;
@@ -158,8 +181,7 @@ struct check_shown check_laws(const struct sl_record *records, u64 nr)
 		shown.is_suspect = true;
 		return shown;
 	}
-	for (u32 i = 0; i < sim.nr_tasks; i++)
-		tasks[i].allowed = mask_of(&sl_program_tasks(sim.program)[i]);
+	find_masks();
 	for (u64 i = 0; i < nr; i++) {
 		const struct sl_record *r = &records[i];
 		u64 words[3];

@@ -261,12 +261,30 @@ static __noinline bool must_pay(struct sim_task *t, const struct sl_program_op *
 	return t->has_paid;
 }
 
-static void set_attr(struct sim_task *t, const struct sl_program_op *step)
+static void set_attr(struct sim_task *t, u32 key, u64 value)
 {
-	if (sl_task_set_attr(&t->core, step->a, step->b))
+	if (sl_task_set_attr(&t->core, key, value))
 		sim_fail("program", t->core.p.pid,
 			 "%s[%d] sets attribute %u to an impossible value",
-			 t->core.p.comm, t->core.p.pid, step->a);
+			 t->core.p.comm, t->core.p.pid, key);
+}
+
+/* @t changes itself or another task, which may be on any CPU, or not be there yet. */
+static void change(struct sim_task *t, const struct sl_program_op *step)
+{
+	struct sim_task *changed = step->a == SL_PROGRAM_NONE ? t : &sim.tasks[step->a];
+	const struct cpumask *mask;
+
+	if (step->slot != SL_CHANGE_AFFINITY) {
+		set_attr(changed, step->slot, step->b);
+		return;
+	}
+	mask = sim_mask(step->b >> 32, (u32)step->b);
+	if (mask)
+		sl_task_set_affinity(&changed->core, mask);
+	else
+		sim_fail("usage", t->core.p.pid, "%s[%d] sets a mask that has none of the %u CPUs of this run",
+			 t->core.p.comm, t->core.p.pid, sim.options->nr_cpus);
 }
 
 static void join_group(struct sim_task *t, u32 object)
@@ -308,7 +326,10 @@ static bool act(struct sim_task *t, const struct sl_program_op *step)
 		block(t, "children");
 		return false;
 	case SL_VERB_SET:
-		set_attr(t, step);
+		set_attr(t, step->a, step->b);
+		return true;
+	case SL_VERB_CHANGE:
+		change(t, step);
 		return true;
 	case SL_VERB_JOIN:
 		join_group(t, step->a);

@@ -184,6 +184,7 @@ struct sim {
 	u32		nr_arrivals;
 	u32		next_arrival;
 	struct sl_object *objects;
+	struct sim_mask	*masks;		/* of worker.c */
 	struct cgroup	**groups;	/* by object; NULL where it is no group */
 	struct sim_cpu	*cpus;
 	const u16	*llc, *node;	/* numbers by CPU; NULL: one for all */
@@ -298,6 +299,7 @@ int sim_run_forked(struct sim_options *options);
 int sim_serve(const struct sim_options *defaults);
 int sim_worker(struct sim_options *options, int out_fd);
 const struct sim_result *sim_simulate(struct sim_options *options, int out_fd);
+const struct cpumask *sim_mask(u32 first, u32 nr_words);
 void sim_worker_report(const char *kind, const char *what, u64 policy_offset);
 
 #endif

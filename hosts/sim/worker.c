@@ -79,25 +79,59 @@ static int by_arrival(const void *a, const void *b)
 	return i < j ? -1 : i > j;
 }
 
+/* Return: the CPUs of a mask in the program's values that exist; NULL: there are none. */
+static struct cpumask *create_mask(u32 first, u32 nr_words)
+{
+	const u64 *words = sl_program_values(sim.program) + first;
+	struct cpumask *mask = calloc(1, sizeof(*mask));
+	bool has_any = false;
+
+	SL_ASSERT(mask);
+	for (u32 cpu = 0; cpu < sim.options->nr_cpus && cpu / 64 < nr_words; cpu++) {
+		u64 bit = words[cpu / 64] & 1ULL << (cpu % 64);
+
+		mask->bits[cpu / 64] |= bit;
+		has_any |= bit;
+	}
+	if (has_any)
+		return mask;
+	free(mask);
+	return NULL;
+}
+
+/* What tasks have changed to; it stays, as a task keeps a pointer to its mask. */
+struct sim_mask {
+	struct sim_mask	*next;
+	struct cpumask	*cpus;
+	u32		first;
+};
+
+/* See create_mask(); the same one each time. */
+const struct cpumask *sim_mask(u32 first, u32 nr_words)
+{
+	struct sim_mask *m = sim.masks;
+
+	while (m && m->first != first)
+		m = m->next;
+	if (m)
+		return m->cpus;
+	m = calloc(1, sizeof(*m));
+	SL_ASSERT(m);
+	m->first = first;
+	m->cpus = create_mask(first, nr_words);
+	m->next = sim.masks;
+	sim.masks = m;
+	return m->cpus;
+}
+
 /* Restrict @t to the CPUs of the program's mask that exist. */
 static int set_affinity(struct sim_task *t, const struct sl_program_task *pt)
 {
-	const u64 *words = sl_program_values(sim.program) + pt->affinity;
-	struct cpumask *mask = calloc(1, sizeof(*mask));
-	s32 nr = 0;
+	const struct cpumask *mask = create_mask(pt->affinity, pt->affinity_words);
 
-	SL_ASSERT(mask);
-	for (u32 cpu = 0; cpu < sim.options->nr_cpus; cpu++) {
-		if (cpu / 64 >= pt->affinity_words ||
-		    !(words[cpu / 64] >> (cpu % 64) & 1))
-			continue;
-		mask->bits[cpu / 64] |= 1ULL << (cpu % 64);
-		nr++;
-	}
-	if (!nr) {
+	if (!mask) {
 		char text[256];
 
-		free(mask);
 		snprintf(text, sizeof(text),
 			 "task '%s' may run on none of the %u CPUs of this run",
 			 sl_program_string(sim.program, pt->name),

@@ -99,6 +99,8 @@ enum sl_verb {
 				/* last time, which is then the new one; when it */
 				/* has passed: a 0 takes now instead, a 1 keeps it */
 	SL_VERB_JOIN,		/* a: object (group); the task moves there */
+	SL_VERB_CHANGE,		/* a: a task, NONE: itself; slot: enum task_attr_key, b: value; */
+				/* or SL_CHANGE_AFFINITY, b: first << 32 | words of a mask in values */
 	SL_NR_VERBS,
 };
 
@@ -108,6 +110,8 @@ enum sl_work {
 	SL_WORK_SPIN,		/* rounds of an empty loop */
 	SL_NR_WORKS,
 };
+
+#define SL_CHANGE_AFFINITY 15U
 
 /* Flags of an op. */
 #define SL_OP_TABLE	0x01	/* b is first << 32 | count into values: take the */

@@ -18,9 +18,9 @@ from pathlib import Path
 import pytest
 
 from schedlab.check.search import Task, do_batch, search
-from schedlab.check.shrink import shrink
+from schedlab.check.shrink import shrink, simpler_worlds
 from schedlab.check.trial import PROPERTIES, Finding
-from schedlab.check.world import change_world, draw_world, simpler_worlds, slice_of, to_toml
+from schedlab.check.world import change_world, draw_world, slice_of, to_toml
 from schedlab.policy.build import build_policy
 from schedlab.policy.find import load_policy
 from schedlab.program.compiler import compile_workload

@@ -16,6 +16,7 @@ import pytest
 from schedlab.check.encode import encode
 from schedlab.check.quick import Worlds, program_of
 from schedlab.check.races import compile_for_races
+from schedlab.check.shrink import simpler_worlds
 from schedlab.check.trial import Laboratory
 from schedlab.check.world import (
     MS,
@@ -25,7 +26,6 @@ from schedlab.check.world import (
     change_world,
     draw_world,
     interleaved,
-    simpler_worlds,
     slice_of,
     to_toml,
 )

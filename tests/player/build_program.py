@@ -33,6 +33,8 @@ VERBS = [
     "await",
     "signal",
     "timer",
+    "join",
+    "change",
 ]
 TABLE = 1
 HEADER = struct.Struct("<8sIIQQQ6I5QII")

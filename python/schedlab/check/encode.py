@@ -49,6 +49,8 @@ class _Writer:
         self.values: list[int] = []
         self.objects: dict[str, int] = {}
         self.n_cpus_min = 0
+        #: First task of each group, and how many have its name.
+        self.changed: list[tuple[int, int]] = []
 
     def string(self, text: str) -> int:
         """Add a text, of which there is only this one; return its place."""
@@ -66,9 +68,7 @@ class _Writer:
                 fields[key] = value
                 given |= 1 << ATTRIBUTES[key][0]
             if group.affinity:
-                affinity, n_words = len(self.values), 1
-                self.values.append(sum(1 << cpu for cpu in set(group.affinity)))
-                self.n_cpus_min = max(self.n_cpus_min, max(group.affinity) + 1)
+                affinity, n_words = self.mask(group.affinity), 1
         else:
             arrival_ns = layout.ARRIVAL_SPAWNED
         place, first = self.string(name), len(self.ops)
@@ -83,6 +83,12 @@ class _Writer:
                 )
             )  # fmt: skip
 
+    def mask(self, cpus: tuple[int, ...]) -> int:
+        """Add a mask; return its place."""
+        self.values.append(sum(1 << cpu for cpu in set(cpus)))
+        self.n_cpus_min = max(self.n_cpus_min, max(cpus) + 1)
+        return len(self.values) - 1
+
     def op(self, verb: str, *, slot: int = 0, a: int = 0, b: int = 0) -> None:
         """Add an op."""
         self.ops.append(_OP.pack(_VERB[verb], 0, slot, a, b))
@@ -94,10 +100,26 @@ class _Writer:
             self.op("lock", a=lock)
             self.op("run", b=phase.time_ns)
             self.op("unlock", a=lock)
+        elif phase.verb == "change":
+            first, count = (
+                self.changed[phase.target % len(self.changed)] if phase.target >= 0 else (layout.NONE, 1)
+            )
+            if phase.name == "affinity":
+                slot, value = layout.CHANGE_AFFINITY, self.mask(self.world.cpus_of(phase)) << 32 | 1
+            else:
+                slot, value = ATTRIBUTES[phase.name][0], phase.value
+            for number in range(count):
+                self.op("change", slot=slot, a=first + number, b=value)
         elif phase.verb == "set":
             self.op("set", a=ATTRIBUTES[phase.name][0], b=phase.value)
         else:
             self.op(phase.verb, b=phase.time_ns)
+
+    def n_ops(self, phase: Phase) -> int:
+        """How many ops a phase is."""
+        if phase.verb == "change" and phase.target >= 0:
+            return self.changed[phase.target % len(self.changed)][1]
+        return 3 if phase.verb == "locked" else 1
 
     def data(self) -> bytes:
         """The program."""
@@ -153,16 +175,20 @@ def encode(world: World) -> bytes | None:
 
 def _takes_time(group: Group) -> bool:
     """Whether each round of a group's tasks takes some, so that the workload is surely a valid one."""
-    return any(phase.verb in ("run", "locked") and phase.time_ns for phase in group.phases)
+    return any(phase.verb in ("run", "locked", "sleep") and phase.time_ns for phase in group.phases)
 
 
 def _write(writer: _Writer, world: World, names: list[str]) -> bytes:
     """Those that arrive, then their children."""
     class_idx, first, forkers = 0, 0, []
     n_first = world.n_tasks
+    for group in world.groups:
+        writer.changed.append((first, group.count))
+        first += group.count * (2 if group.role == "pair" else 1)
+    first = 0
     for name, group in zip(names, world.groups, strict=True):
         is_loop = group.rounds != 1
-        n_steps = sum(3 if phase.verb == "locked" else 1 for phase in group.phases)
+        n_steps = sum(map(writer.n_ops, group.phases))
         if group.role == "pair":
             for half in (1, 2):
                 writer.row(

@@ -17,8 +17,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ..errors import SpecError
+from ..units import format_duration
+from .races import fewer_switches
 from .trial import Finding, Laboratory
-from .world import World, simpler_worlds
+from .world import CPUS, MS, Group, Phase, World
 
 #: Interleavings that are drawn for a simpler world, and switches in each.
 NR_INTERLEAVINGS = 8
@@ -101,3 +103,99 @@ def shrink(
     # What takes a minute to be seen says so to whoever runs it.
     world = replace(world, horizon_ns=finding.horizon_ns)
     return Shrunk(world, finding, n_trials, time.monotonic() - begun)
+
+
+# ---- what is simpler by one step ----------------------------------------------------
+
+
+def simpler_worlds(world: World, default_slice_ns: int) -> Iterator[World]:
+    """List worlds that are simpler by one step, those that save most first.
+
+    Parameters
+    ----------
+    world : World
+        One that fails.
+    default_slice_ns : int
+        The policy's slice; times near it are rounded to it last.
+
+    Yields
+    ------
+    World
+        Each is to be tried in place of the other.
+    """
+    groups = world.groups
+    for interleaving in fewer_switches(world.interleaving):
+        yield replace(world, interleaving=interleaving)
+    if len(groups) > 1:
+        for at in range(len(groups)):
+            yield replace(world, groups=_without(groups, at))
+    for n_cpus in [n for n in CPUS if world.n_cpus_min <= n < world.n_cpus]:
+        yield _on_cpus(world, n_cpus)
+    if world.topology:
+        yield replace(world, topology="")
+    for at in range(len(world.settings)):
+        yield replace(world, settings=world.settings[:at] + world.settings[at + 1 :])
+    for at, group in enumerate(groups):
+        for simpler in _simpler_groups(group, world.tick_ns, default_slice_ns):
+            yield replace(world, groups=(*groups[:at], simpler, *groups[at + 1 :]))
+    if world.seed != 1:
+        yield replace(world, seed=1)
+    if world.tick_ns != MS and not world.given:
+        yield replace(world, tick_ns=MS)
+
+
+def _without(groups: tuple[Group, ...], at: int) -> tuple[Group, ...]:
+    """One group fewer; what is changed in the others stays the same."""
+
+    def moved(phase: Phase) -> Phase:
+        target = phase.target % len(groups) if phase.target >= 0 else -1
+        return replace(phase, target=target - (target > at)) if phase.verb == "change" else phase
+
+    rest = groups[:at] + groups[at + 1 :]
+    return tuple(replace(group, phases=tuple(map(moved, group.phases))) for group in rest)
+
+
+def _on_cpus(world: World, n_cpus: int) -> World:
+    """The same tasks on fewer CPUs."""
+    groups = tuple(
+        replace(group, affinity=tuple(cpu for cpu in group.affinity if cpu < n_cpus))
+        for group in world.groups
+    )
+    return replace(world, n_cpus=n_cpus, topology=world.topology if n_cpus % 4 == 0 else "", groups=groups)
+
+
+def _simpler_groups(group: Group, tick_ns: int, slice_ns: int) -> Iterator[Group]:
+    """Groups that are simpler by one step."""
+    if group.role not in ("hog", "sleeper"):
+        yield Group("sleeper", (Phase("run", MS), Phase("sleep", MS)), affinity=group.affinity)
+    if group.role != "hog":
+        yield Group("hog", (Phase("run", 100 * MS),), affinity=group.affinity, attributes=group.attributes)
+    if group.count > 1:
+        yield replace(group, count=group.count - 1)
+    if group.affinity:
+        yield replace(group, affinity=())
+    for at in range(len(group.attributes)):
+        yield replace(group, attributes=group.attributes[:at] + group.attributes[at + 1 :])
+    if group.arrival_ns:
+        yield replace(group, arrival_ns=0)
+    for rounds in (1, 2, 10):
+        if group.rounds > rounds:
+            yield replace(group, rounds=rounds)
+    if len(group.phases) > 1:
+        for at in range(len(group.phases)):
+            rest = group.phases[:at] + group.phases[at + 1 :]
+            if group.rounds or any(phase.verb in ("run", "locked") for phase in rest):
+                yield replace(group, phases=rest)
+    for at, phase in enumerate(group.phases):
+        for time_ns in (MS, tick_ns, slice_ns, 5 * MS):
+            is_simpler = _roundness(time_ns) < _roundness(phase.time_ns)
+            if phase.time_ns and is_simpler and phase.time_ns != 100 * MS:
+                changed = replace(phase, time_ns=time_ns)
+                yield replace(group, phases=(*group.phases[:at], changed, *group.phases[at + 1 :]))
+    if group.child_ns not in (0, MS):
+        yield replace(group, child_ns=MS)
+
+
+def _roundness(time_ns: int) -> tuple[int, int]:
+    """How long a time is to read, then how large it is."""
+    return len(format_duration(time_ns)), time_ns

@@ -9,7 +9,7 @@ hide what another provokes (swarm testing; Groce and others, 2012).
 
         Random -> draw_world() -> World -> to_toml() -> parse_workload()
                                     |
-                    simpler_worlds(): what a failure is shrunk by
+                  shrink.py: simpler worlds
 
 Invariant: every world that is drawn, and every one that it can be shrunk to, is a
 valid workload, in which no task waits for another one indefinitely but for a CPU.
@@ -19,13 +19,13 @@ Read next: trial.py.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ..policy.find import Knob, Policy
 from ..units import format_duration
 from ..workload.model import Workload
-from .races import draw_interleaving, fewer_switches, n_switches
+from .races import draw_interleaving, n_switches
 
 MS = 1_000_000
 #: How long a world lasts. Long enough for hundreds of slices, and for a task to be missed.
@@ -36,7 +36,9 @@ TICKS_NS = (1 * MS, 4 * MS, 10 * MS)
 #: CPUs, and how often each number is drawn.
 CPUS = {1: 35, 2: 35, 3: 10, 4: 15, 8: 5}
 TOPOLOGIES = ("", "smt=2", "llc=2", "smt=2,llc=4")
+#: Those that are drawn for a group; a `controller` comes with one world of four.
 ROLES = ("hog", "sleeper", "yielder", "pair", "forker", "locker", "changer")
+CONTROLLED_SHARE = 0.25
 NR_GROUPS_MAX = 6
 #: A longer slice keeps tasks waiting because its user wants it so.
 KNOB_TIME_NS_MAX = 100 * MS
@@ -55,12 +57,17 @@ _TIMED_ATTRIBUTES = ("deadline", "burst")
 
 @dataclass(frozen=True)
 class Phase:
-    """One step: `verb` is `run`, `sleep`, `yield`, `locked` (run with the lock held) or `set`."""
+    """One step: `verb` is `run`, `sleep`, `yield`, `locked` (run with the lock held), `set` or `change`.
+
+    A `change` is of the tasks of another group, `target` modulo the number of groups, or, below 0,
+    of itself; the value of `affinity` has a bit for each CPU.
+    """
 
     verb: str
     time_ns: int = 0
     name: str = ""
     value: int = 0
+    target: int = -1
 
 
 @dataclass(frozen=True)
@@ -70,7 +77,7 @@ class Group:
     Attributes
     ----------
     role : str
-        One of `ROLES`. The tasks of a `pair` send bytes to each other, the first one's
+        One of `ROLES`, or `controller`, which changes other tasks. The tasks of a `pair` send bytes to each other, the first one's
         run before the second's; a `forker` starts a child each round, which runs `child_ns`.
     phases : tuple of Phase
         What the task does, `rounds` times; 0: until the end.
@@ -105,6 +112,16 @@ class World:
     given: Workload | None = None
     n_cpus_min: int = 1
     interleaving: str = ""
+
+    @property
+    def targets(self) -> list[str]:
+        """Name of the tasks of each group, of a pair the first one's."""
+        return [f"{chr(ord('a') + at)}{'-1' * (g.role == 'pair')}" for at, g in enumerate(self.groups)]
+
+    def cpus_of(self, phase: Phase) -> tuple[int, ...]:
+        """What a change of `affinity` allows, of the CPUs that are there; all, where those are not."""
+        cpus = range(self.n_cpus)
+        return tuple(cpu for cpu in cpus if phase.value >> cpu & 1) or tuple(cpus)
 
     @property
     def n_tasks(self) -> int:
@@ -192,7 +209,20 @@ class _Drawer:
                 Phase("set", name=name, value=value) for value in self.rng.sample(_ATTRIBUTES[name], 2)
             ]
             return (changes[0], run, changes[1], Phase("sleep", self.time()))
+        if role == "controller":
+            changes = [self.change(), Phase(self.rng.choice(("run", "sleep")), self.time()), self.change()]
+            return (Phase("sleep", self.time()), *changes)
         return (run, *((Phase("sleep", self.time()),) if role == "forker" else ()))
+
+    def change(self) -> Phase:
+        """A change of another group, or of itself."""
+        target = self.rng.randrange(-1, NR_GROUPS_MAX)
+        if self.rng.random() < 0.6:
+            return Phase(
+                "change", name="affinity", value=self.rng.randrange(1, 1 << self.n_cpus), target=target
+            )
+        name = self.rng.choice([*_ATTRIBUTES])
+        return Phase("change", name=name, value=self.rng.choice(_ATTRIBUTES[name]), target=target)
 
     def group(self) -> Group:
         """Tasks of one role."""
@@ -212,6 +242,18 @@ class _Drawer:
             child_ns=self.time() if role == "forker" else 0,
             is_awaited=rng.random() < 0.5,
         )
+
+
+def _with_controller(world: World, policy: Policy, values: dict[str, int]) -> World:
+    """In one world of four, add a task that changes others. It is drawn apart, so that the rest stays."""
+    rng = random.Random(world.seed)
+    if rng.random() >= CONTROLLED_SHARE:
+        return world
+    drawer = _Drawer(rng, policy, values)
+    drawer.n_cpus, drawer.tick_ns = world.n_cpus, world.tick_ns
+    # It ends: each change queues a task anew, so changes without end may starve it, and be to blame.
+    group = Group("controller", drawer.phases("controller"), rounds=rng.choice((1, 2, 10, 100)))
+    return replace(world, groups=(*world.groups, group))
 
 
 def draw_world(
@@ -253,7 +295,7 @@ def draw_world(
         return replace(
             given, n_cpus=n_cpus, topology=topology, settings=settings, seed=rng.randrange(1, 1 << 16)
         )
-    return World(
+    world = World(
         n_cpus=drawer.n_cpus,
         topology=topology,
         tick_ns=drawer.tick_ns,
@@ -261,6 +303,7 @@ def draw_world(
         settings=settings,
         seed=rng.randrange(1, 1 << 16),
     )
+    return _with_controller(world, policy, values | dict(settings))
 
 
 def interleaved(rng: random.Random, world: World) -> World:
@@ -286,7 +329,7 @@ def change_world(rng: random.Random, world: World, policy: Policy, values: dict[
     group = replace(group, affinity=mask)
     groups = list(world.groups)
     at = rng.randrange(len(groups))
-    if rng.random() < 0.5 or len(groups) == NR_GROUPS_MAX:
+    if rng.random() < 0.5 or len(groups) >= NR_GROUPS_MAX:
         groups[at] = group
     else:
         groups.insert(at, group)
@@ -326,15 +369,15 @@ def to_toml(
         name = chr(ord("a") + number)
         if group.role == "pair":
             objects += ["", "[[pipe]]", f'name = "{name}-there"', "", "[[pipe]]", f'name = "{name}-back"']
-        tasks += _tasks_of(group, name)
+        tasks += _tasks_of(world, group, name)
     if any(phase.verb == "locked" for group in world.groups for phase in group.phases):
         objects += ["", "[[lock]]", 'name = "m"']
     return "\n".join([*lines, *objects, *tasks]) + "\n"
 
 
-def _tasks_of(group: Group, name: str) -> list[str]:
+def _tasks_of(world: World, group: Group, name: str) -> list[str]:
     """The `[[task]]` tables of a group."""
-    steps = [step for phase in group.phases for step in _steps(phase)]
+    steps = [step for phase in group.phases for step in _steps(world, phase)]
     if group.role == "pair":
         there, back = f'"{name}-there"', f'"{name}-back"'
         first = [*steps, f"{{send = {there}}}", f"{{recv = {back}}}"]
@@ -368,8 +411,13 @@ def _task(group: Group, name: str, steps: Sequence[str]) -> list[str]:
     return [*lines, f"phases = [{body}]"]
 
 
-def _steps(phase: Phase) -> list[str]:
+def _steps(world: World, phase: Phase) -> list[str]:
     """A phase as TOML."""
+    if phase.verb == "change":
+        targets = world.targets
+        whose = f'task = "{targets[phase.target % len(targets)]}", ' if phase.target >= 0 else ""
+        value = [*world.cpus_of(phase)] if phase.name == "affinity" else phase.value
+        return [f"{{change = {{{whose}{phase.name} = {value}}}}}"]
     if phase.verb == "yield":
         return ['"yield"']
     if phase.verb == "set":
@@ -378,88 +426,3 @@ def _steps(phase: Phase) -> list[str]:
     if phase.verb == "locked":
         return ['{lock = "m"}', f"{{run = {time}}}", '{unlock = "m"}']
     return [f"{{{phase.verb} = {time}}}"]
-
-
-# ---- smaller ones -------------------------------------------------------------
-
-
-def simpler_worlds(world: World, default_slice_ns: int) -> Iterator[World]:
-    """List worlds that are simpler by one step, those that save most first.
-
-    Parameters
-    ----------
-    world : World
-        One that fails.
-    default_slice_ns : int
-        The policy's slice; times near it are rounded to it last.
-
-    Yields
-    ------
-    World
-        Each is to be tried in place of the other.
-    """
-    groups = world.groups
-    for interleaving in fewer_switches(world.interleaving):
-        yield replace(world, interleaving=interleaving)
-    if len(groups) > 1:
-        for at in range(len(groups)):
-            yield replace(world, groups=groups[:at] + groups[at + 1 :])
-    for n_cpus in [n for n in CPUS if world.n_cpus_min <= n < world.n_cpus]:
-        yield _on_cpus(world, n_cpus)
-    if world.topology:
-        yield replace(world, topology="")
-    for at in range(len(world.settings)):
-        yield replace(world, settings=world.settings[:at] + world.settings[at + 1 :])
-    for at, group in enumerate(groups):
-        for simpler in _simpler_groups(group, world.tick_ns, default_slice_ns):
-            yield replace(world, groups=(*groups[:at], simpler, *groups[at + 1 :]))
-    if world.seed != 1:
-        yield replace(world, seed=1)
-    if world.tick_ns != MS and not world.given:
-        yield replace(world, tick_ns=MS)
-
-
-def _on_cpus(world: World, n_cpus: int) -> World:
-    """The same tasks on fewer CPUs."""
-    groups = tuple(
-        replace(group, affinity=tuple(cpu for cpu in group.affinity if cpu < n_cpus))
-        for group in world.groups
-    )
-    return replace(world, n_cpus=n_cpus, topology=world.topology if n_cpus % 4 == 0 else "", groups=groups)
-
-
-def _simpler_groups(group: Group, tick_ns: int, slice_ns: int) -> Iterator[Group]:
-    """Groups that are simpler by one step."""
-    if group.role not in ("hog", "sleeper"):
-        yield Group("sleeper", (Phase("run", MS), Phase("sleep", MS)), affinity=group.affinity)
-    if group.role != "hog":
-        yield Group("hog", (Phase("run", 100 * MS),), affinity=group.affinity, attributes=group.attributes)
-    if group.count > 1:
-        yield replace(group, count=group.count - 1)
-    if group.affinity:
-        yield replace(group, affinity=())
-    for at in range(len(group.attributes)):
-        yield replace(group, attributes=group.attributes[:at] + group.attributes[at + 1 :])
-    if group.arrival_ns:
-        yield replace(group, arrival_ns=0)
-    for rounds in (1, 2, 10):
-        if group.rounds > rounds:
-            yield replace(group, rounds=rounds)
-    if len(group.phases) > 1:
-        for at in range(len(group.phases)):
-            rest = group.phases[:at] + group.phases[at + 1 :]
-            if group.rounds or any(phase.verb in ("run", "locked") for phase in rest):
-                yield replace(group, phases=rest)
-    for at, phase in enumerate(group.phases):
-        for time_ns in (MS, tick_ns, slice_ns, 5 * MS):
-            is_simpler = _roundness(time_ns) < _roundness(phase.time_ns)
-            if phase.time_ns and is_simpler and phase.time_ns != 100 * MS:
-                changed = replace(phase, time_ns=time_ns)
-                yield replace(group, phases=(*group.phases[:at], changed, *group.phases[at + 1 :]))
-    if group.child_ns not in (0, MS):
-        yield replace(group, child_ns=MS)
-
-
-def _roundness(time_ns: int) -> tuple[int, int]:
-    """How long a time is to read, then how large it is."""
-    return len(format_duration(time_ns)), time_ns

@@ -23,12 +23,13 @@ from pydantic import BeforeValidator
 from ..errors import NotFoundError, SchedlabError, SpecError, UnitError, did_you_mean
 from ..hosts.kernel_boot import CPUS_MAX as KERNEL_CPUS_MAX
 from ..metrics.dictionary import find_metric
+from ..model import CPUS_MAX
 from ..policy.find import find_policy, list_policies
 from ..toml_file import Place, Source, read_source
 from ..units import parse_count, parse_duration
 from ..workload.find import load_workload
 from ..workload.model import Workload
-from ..workload.tables import CPUS_MAX, Duration, Name, Table, Text, read_table
+from ..workload.tables import Duration, Name, Table, Text, read_table
 
 #: Rules by their key: the key of the limit, for rules that have one, and what is held.
 RULES = {

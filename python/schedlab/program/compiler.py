@@ -156,11 +156,7 @@ class _Compiler:
         rows["group_object"] = self.group_number(task.group)
         rows["affinity"] = layout.NONE
         if task.affinity:
-            mask = np.zeros(max(task.affinity) // 64 + 1, dtype=np.uint64)
-            for cpu in task.affinity:
-                mask[cpu // 64] |= np.uint64(1 << (cpu % 64))
-            rows["affinity"] = self.add_values(mask)
-            rows["affinity_words"] = len(mask)
+            rows["affinity"], rows["affinity_words"] = self.add_mask(task.affinity)
         self.add_ops(task, rows)
         return rows
 
@@ -206,6 +202,13 @@ class _Compiler:
         self.values.append(values)
         self.n_values += len(values)
         return first
+
+    def add_mask(self, cpus: tuple[int, ...]) -> tuple[int, int]:
+        """Append a mask to the values; return the index of its first word, and how many they are."""
+        mask = np.zeros(max(cpus) // 64 + 1, dtype=np.uint64)
+        for cpu in cpus:
+            mask[cpu // 64] |= np.uint64(1 << (cpu % 64))
+        return self.add_values(mask), len(mask)
 
     # ---- ops ------------------------------------------------------------
 
@@ -273,6 +276,8 @@ class _OpWriter:
                 self.loop(phase, depth)
             elif phase.verb == "spawn":
                 self.spawn(phase)
+            elif phase.verb == "change":
+                self.change(phase)
             elif phase.verb != "exit":  # it can only be last, where one stands anyway
                 self.plain(phase, number)
 
@@ -316,6 +321,20 @@ class _OpWriter:
             instances = np.arange(self.task.count, dtype=np.uint32)
             self.columns[index, "a"] = np.uint32(first) + instances * np.uint32(number)
 
+    def change(self, phase: Phase) -> None:
+        """An op for each task that is changed."""
+        first, count = layout.NONE, 1
+        if phase.target:
+            first = self.compiler.first_idx[phase.target]
+            count = next(task.count for task in self.compiler.order if task.name == phase.target)
+        if phase.name == "affinity":
+            at, n_words = self.compiler.add_mask(phase.cpus)
+            slot, value = layout.CHANGE_AFFINITY, at << 32 | n_words
+        else:
+            slot, value = ATTRIBUTES[phase.name][0], _attribute(phase)
+        for number in range(count):
+            self.op("change", slot=slot, a=first + number, b=value)
+
     def plain(self, phase: Phase, number: int) -> None:
         """Write a verb that is one op."""
         flags, a, slot = 0, 0, 0
@@ -337,11 +356,7 @@ class _OpWriter:
         if phase.verb == "wait":
             a, constant = constant or 0, 0
         elif phase.verb == "set":
-            a = ATTRIBUTES[phase.name][0]
-            if phase.name == "nice":
-                constant = layout.weight_of_nice(constant or 0)
-            if (constant or 0) < 0:
-                constant = (constant or 0) & layout.NONE  # as a 32-bit number
+            a, constant = ATTRIBUTES[phase.name][0], _attribute(phase)
         elif phase.verb == "await":
             constant = self.compiler.object_idx[phase.lock] + 1 if phase.lock else 0
         elif phase.verb == "signal":
@@ -377,6 +392,15 @@ class _OpWriter:
         self.ops[index] = (verb, flags | layout.OP_TABLE, self.next_slot, a, b)
         self.next_slot += 1
         return values[:, 0]
+
+
+def _attribute(phase: Phase) -> int:
+    """The value that a `set` or `change` gives an attribute, as a program has it."""
+    assert phase.amount is not None and phase.amount.constant is not None
+    value = phase.amount.constant
+    if phase.name == "nice":
+        value = layout.weight_of_nice(value)
+    return value & layout.NONE if value < 0 else value  # below 0: as a 32-bit number
 
 
 def _joined(tables: list[np.ndarray], dtype: np.dtype) -> np.ndarray:

@@ -188,14 +188,31 @@ class Program:
             self._masks[first, n_words] = mask
         return mask
 
+    @cached_property
+    def has_mask_changed(self) -> np.ndarray:
+        """Tasks whose CPUs a `change` changes in the course of a run, by pid - 1."""
+        changed = np.zeros(len(self.task_rows), bool)
+        ops = self.ops
+        is_one = (ops["verb"] == layout.VERB_NUMBER["change"]) & (ops["slot"] == layout.CHANGE_AFFINITY)
+        if is_one.any():
+            other = ops["a"][is_one & (ops["a"] != layout.NONE)]
+            changed[other[other < len(changed)]] = True
+            n_before = np.concatenate([[0], np.cumsum(is_one & (ops["a"] == layout.NONE))])
+            first = self.task_rows["op_first"].astype(np.int64)
+            changed |= n_before[first + self.task_rows["nr_ops"]] > n_before[first]
+        return changed
+
     @property
     def affinity(self) -> list[tuple[int, ...] | None]:
-        """`cpus_of` every task, by pid - 1; empty where all may run on all CPUs."""
+        """`cpus_of` every task, by pid - 1, None where it changes; empty where all may run on all CPUs."""
         rows = self.task_rows
         if (rows["affinity"] == layout.NONE).all():
             return []
         places = zip(rows["affinity"].tolist(), rows["affinity_words"].tolist(), strict=True)
-        return [None if first == layout.NONE else self._cpus_at(first, n_words) for first, n_words in places]
+        return [
+            None if first == layout.NONE or changes else self._cpus_at(first, n_words)
+            for (first, n_words), changes in zip(places, self.has_mask_changed.tolist(), strict=True)
+        ]
 
     @property
     def names(self) -> dict[int, str]:
@@ -330,6 +347,11 @@ class Program:
             return f"{shown} by {format_size(a)}{flags}"
         if verb == "spawn":
             return f"the next of pids {a + 1} to {a + b}"
+        if verb == "change":
+            key, whose = int(op["slot"]), "itself" if a == layout.NONE else f"pid {a + 1}"
+            if key == layout.CHANGE_AFFINITY:
+                return f"affinity of {whose} = {[*self._cpus_at(b >> 32, b & layout.NONE)]}"
+            return f"{_ATTRIBUTE_OF_KEY.get(key, key)} of {whose} = {shown}"
         if verb == "set":
             return f"{_ATTRIBUTE_OF_KEY.get(a, a)} = {shown}"
         if verb == "loop":

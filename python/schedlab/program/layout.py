@@ -41,6 +41,7 @@ VERBS = (
     "signal",
     "timer",
     "join",
+    "change",
 )
 VERB_NUMBER = {name: number for number, name in enumerate(VERBS)}
 
@@ -53,6 +54,8 @@ def which_verbs(*verbs: str) -> np.ndarray:
 
 
 OP_TABLE, OP_SYNC, OP_DIRECT = 1, 2, 4
+#: What a `change` changes, where it is no attribute.
+CHANGE_AFFINITY = 15
 
 #: enum sl_object_kind.
 OBJECT_NUMBER = {"lock": 1, "pipe": 2, "barrier": 3, "condition": 4, "group": 5}

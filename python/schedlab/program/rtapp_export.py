@@ -393,6 +393,7 @@ _NO_EVENT = {
     "spawn": "rt-app 1.0 starts all tasks at once; give the child an arrival of its own",
     "wait": "rt-app 1.0 has no children to wait for",
     "join": "its task groups do not change",
+    "change": "no rt-app thread changes another one, or its CPUs within a phase",
     "set": "inside a loop within loops, where rt-app changes nothing",
 }
 

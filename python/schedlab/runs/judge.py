@@ -160,7 +160,7 @@ class Judge:
             clock_ns=None if outcome.tally is None else _clock_ns(outcome.tally, len(rows)),
             arrival_ns=rows["arrival_ns"],
             affinity=program.affinity,
-            is_capped=is_capped(program),
+            is_capped=is_capped(program) | program.has_mask_changed,
             horizon_ns=program.horizon_ns,
             work_conserving=self.work_conserving,
             # Two may be late one after the other: who has work for a CPU, and that CPU.

@@ -34,11 +34,12 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import PolicyError, SpecError, SpecFault, UsageError
-from ..hosts.choose import WITH_GROUPS, build_for, engine_of
+from ..hosts.choose import VIRTUAL, WITH_GROUPS, build_for, engine_of
 from ..model import Execution
 from ..policy.build import BuiltPolicy, need_compiler
 from ..policy.find import Policy, Variant, find_policy, load_policy, parse_settings, policy_name
 from ..workload.model import Workload
+from ..workload.phases import walk
 from .case import Case, Programs, RunContext, environment_of, folder_name, folder_of, make_folder, write_text
 from .compare import compare_runs
 from .plan import Plan, host_of, make_plan, wrong_seed
@@ -189,6 +190,17 @@ def finish(prepared: Prepared, runs: list[dict[str, Any]], *, is_interrupted: bo
 # ---- before anything runs ---------------------------------------------------
 
 
+def _lacking(workload: Workload, host: str) -> list[str]:
+    """What a workload needs that a host does not have."""
+    changes = any(phase.verb == "change" for task in workload.tasks for phase, _ in walk(task.phases))
+    needs = [("has groups", workload.groups, WITH_GROUPS), ("changes tasks from outside", changes, VIRTUAL)]
+    return [
+        f"workload '{workload.name}' {what}, which --host {host} lacks; hosts that have them: {', '.join(hosts)}"
+        for what, is_needed, hosts in needs
+        if is_needed and host not in hosts
+    ]
+
+
 def _load_workloads(plan: Plan) -> list[Any]:
     """Load every workload; all faults of all files are reported together."""
     from ..workload.find import load_scaled
@@ -216,11 +228,7 @@ def _load_workloads(plan: Plan) -> list[Any]:
             if workload.name in workloads:
                 problems.append(f"workload '{workload.name}' is given twice")
             workloads[workload.name] = workload
-            if workload.groups and plan.execution.host not in WITH_GROUPS:
-                problems.append(
-                    f"workload '{workload.name}' has groups, which --host {plan.execution.host} lacks; "
-                    f"hosts that have them: {', '.join(WITH_GROUPS)}"
-                )
+            problems += _lacking(workload, plan.execution.host)
             if plan.machine.cpus is not None and plan.machine.cpus < workload.cpus_min:
                 problems.append(
                     f"workload '{workload.name}' needs at least {workload.cpus_min} CPUs "

@@ -24,6 +24,8 @@ from .phases import Phase, walk
 SLOTS_MAX = 16
 TASKS_MAX = 1_000_000
 OPS_PER_TASK_MAX = 65_536
+#: Instances that one `change` changes.
+CHANGED_MAX = 64
 
 #: An endless loop must contain one of these, or time would stand still in it.
 _TAKES_TIME = ("run", "work", "sleep", "period", "read", "write", "recv", "barrier", "await", "timer")
@@ -52,6 +54,7 @@ def check_workload(
     _check_total(source, tasks)
     for task in tasks:
         _check_names(source, task, objects, groups)
+        _check_changes(source, task, by_name)
     for item in objects:
         if item.kind == "barrier":
             _check_barrier(source, item, tasks)
@@ -336,6 +339,22 @@ def _check_names(source: Source, task: Task, objects: list[SyncObject], groups: 
         if phase.name not in names:
             hint = did_you_mean(phase.name, names) if names else f" (there is no [[{kind}]])"
             _fault(source, task, phase, f"{phase.verb}: unknown {kind} {phase.name!r}{hint}")
+
+
+def _check_changes(source: Source, task: Task, by_name: dict[str, Task]) -> None:
+    """A task that another one changes is there; each of its instances is one op."""
+    for phase, _ in walk(task.phases):
+        if phase.verb != "change" or not phase.target:
+            continue
+        target = by_name.get(phase.target)
+        if target is None:
+            hint = did_you_mean(phase.target, by_name)
+            _fault(source, task, phase, f"change: unknown task {phase.target!r}{hint}")
+        elif target.count > CHANGED_MAX:
+            message = (
+                f"change: {target.count} tasks {phase.target!r} are too many: at most {CHANGED_MAX} at once"
+            )
+            _fault(source, task, phase, message)
 
 
 # ---- objects that several tasks share ----------------------------------------

@@ -17,6 +17,7 @@ from typing import Any
 
 from ..calibration import WORK_KERNELS
 from ..errors import UnitError, did_you_mean
+from ..model import CPUS_MAX
 from ..toml_file import Place, Source
 from ..units import TIME_MAX_NS, U32_MAX, parse_count, parse_duration, parse_size
 from .distributions import Distribution, looks_like_distribution, parse_distribution
@@ -58,6 +59,8 @@ class Phase:
     #: `is_sync`, `is_direct`: Options of read and write.
     is_sync: bool = False
     is_direct: bool = False
+    target: str = ""  #: Task that a change changes; empty: itself.
+    cpus: tuple[int, ...] = ()  #: That it may use from then on, where `name` is "affinity".
     rounds: int = 0  #: Of a loop; 0 means for ever.
     body: tuple[Phase, ...] = ()  #: Of a loop.
 
@@ -275,6 +278,17 @@ class PhaseReader:
             found.append(replace(blank, name=name, amount=amount))
         return found
 
+    def change(self, value: object, blank: Phase) -> list[Phase]:
+        """Read ``{task = "b", affinity = [0], weight = 10}``; one by one, as `set`."""
+        if not isinstance(value, dict) or not value.keys() - {"task"}:
+            raise UnitError(f"needs attributes or an affinity, as in {EXAMPLES['change']}")
+        rest = {key: item for key, item in value.items() if key not in ("task", "affinity")}
+        target = self._word(value["task"]) if "task" in value else ""
+        found = self.set(rest, blank) if rest else []
+        if "affinity" in value:
+            found.append(replace(blank, name="affinity", cpus=read_cpus(value["affinity"])))
+        return [replace(phase, target=target) for phase in found]
+
     @staticmethod
     def _word(value: object) -> str:
         if not isinstance(value, str) or not value:
@@ -292,6 +306,22 @@ class PhaseReader:
             if key not in value:
                 raise UnitError(f"key {key!r} is missing")
         return value
+
+
+def read_cpus(value: object) -> tuple[int, ...]:
+    """Read CPUs: a list of numbers, or text such as ``"0-3,6"``."""
+    parts = value if isinstance(value, list) else str(value).split(",")
+    cpus: set[int] = set()
+    for part in parts:
+        first, dash, last = str(part).partition("-")
+        low = parse_count(first, maximum=CPUS_MAX - 1)
+        high = parse_count(last, maximum=CPUS_MAX - 1) if dash else low
+        if high < low:
+            raise UnitError(f"the range {part!r} is empty")
+        cpus.update(range(low, high + 1))
+    if not cpus:
+        raise UnitError("needs at least one CPU")
+    return tuple(sorted(cpus))
 
 
 def read_attribute(name: str, value: object, *, tick_ns: int) -> int:
@@ -333,6 +363,7 @@ VERBS: dict[str, Callable[[PhaseReader, object, Phase], list[Phase]]] = {
     "wait": PhaseReader.wait,
     "set": PhaseReader.set,
     "join": PhaseReader.named,
+    "change": PhaseReader.change,
     "loop": PhaseReader.flag,  # read by _loop, which also needs `do`
     "exit": PhaseReader.flag,
 }
@@ -355,5 +386,6 @@ EXAMPLES = {
     "spawn": '{spawn = "child"}',
     "set": "{set = {tickets = 200}}",
     "join": '{join = "g"}',
+    "change": '{change = {task = "b", affinity = [0, 1]}}',
     "loop": "{loop = 10, do = [...]}",
 }

@@ -89,7 +89,7 @@ def read_workload(
         jitter_ns=tick_ns if head.jitter is None else head.jitter,
         horizon_ns=head.horizon,
         cpus=head.cpus,
-        cpus_min=max((max(task.affinity) + 1 for task in tasks if task.affinity), default=0),
+        cpus_min=max((max(cpus) + 1 for task in tasks for cpus in _masks(task) if cpus), default=0),
         params=params,
         tasks=tuple(tasks),
         objects=tuple(objects),
@@ -111,6 +111,11 @@ def _tick_of(source: Source) -> int:
     except UnitError as error:
         source.fault(("workload", "tick"), "workload", f"tick: {error}")
     return 10_000_000
+
+
+def _masks(task: Task) -> list[tuple[int, ...]]:
+    """The CPUs that it may use, and those that it gives itself or others."""
+    return [task.affinity, *(phase.cpus for phase, _ in walk(task.phases))]
 
 
 def _changed(params: Mapping[str, Param]) -> str:

@@ -15,11 +15,11 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo
 
 from ..errors import UnitError, did_you_mean
+from ..model import CPUS_MAX
 from ..toml_file import Place, Source
 from ..units import parse_count, parse_duration, parse_size
-from .phases import ATTRIBUTES, read_attribute
+from .phases import ATTRIBUTES, read_attribute, read_cpus
 
-CPUS_MAX = 1024
 LIST_MAX = 65_536
 
 
@@ -52,22 +52,6 @@ def _burst(value: object, info: ValidationInfo) -> tuple[int, ...] | str:
 def _group(value: object, info: ValidationInfo) -> tuple[int, ...] | str:
     """Read the attribute, or the name of a `[[group]]`."""
     return _name(value) if isinstance(value, str) else _attribute(value, info)
-
-
-def _cpus(value: object) -> tuple[int, ...]:
-    """Read CPUs: a list of numbers, or text such as ``"0-3,6"``."""
-    parts = value if isinstance(value, list) else str(value).split(",")
-    cpus: set[int] = set()
-    for part in parts:
-        first, dash, last = str(part).partition("-")
-        low = parse_count(first, maximum=CPUS_MAX - 1)
-        high = parse_count(last, maximum=CPUS_MAX - 1) if dash else low
-        if high < low:
-            raise UnitError(f"the range {part!r} is empty")
-        cpus.update(range(low, high + 1))
-    if not cpus:
-        raise UnitError("needs at least one CPU")
-    return tuple(sorted(cpus))
 
 
 def _text(value: object) -> str:
@@ -122,7 +106,7 @@ class TaskTable(Table):
     arrival: Any = "0ms"
     phases: Any
     when: Any = None
-    affinity: Annotated[tuple[int, ...], BeforeValidator(_cpus)] = ()
+    affinity: Annotated[tuple[int, ...], BeforeValidator(read_cpus)] = ()
     nice: Values = None
     weight: Values = None
     priority: Values = None

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: MIT
+"""Worlds in which a task changes others: what only they find, and that they accuse no sound policy."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from schedlab.check import world as worlds
+from schedlab.check.search import do_batch
+from schedlab.check.shrink import _on_cpus, _without, shrink
+from schedlab.check.world import MS, Group, Phase, World, change_world, draw_world, interleaved, to_toml
+from schedlab.policy.find import load_policy
+
+from .test_check import BUGS, task_of
+
+pytestmark = pytest.mark.full
+REMEMBERED = BUGS.parent / "mask_remembered.bpf.c"
+HOG = Group("hog", (Phase("run", 100 * MS),))
+
+
+def test_one_world_of_four_has_a_controller_that_ends():
+    policy = load_policy("rr")
+    drawn = [draw_world(random.Random(seed), policy, {}) for seed in range(400)]
+    controllers = [group for world in drawn for group in world.groups if group.role == "controller"]
+    assert 70 < len(controllers) < 130
+    assert all(group.rounds for group in controllers), "changes without end may starve a task"
+    names = {phase.name for group in controllers for phase in group.phases if phase.verb == "change"}
+    assert {"affinity", "weight", "priority"} <= names
+
+
+def test_the_other_worlds_are_those_of_before(monkeypatch):
+    """What a seed has found is found by it, however many have a controller."""
+    policy = load_policy("rr")
+    with_some = [draw_world(random.Random(seed), policy, {}) for seed in range(50)]
+    monkeypatch.setattr(worlds, "CONTROLLED_SHARE", 0.0)
+    for seed, world in enumerate(with_some):
+        rest = tuple(group for group in world.groups if group.role != "controller")
+        assert draw_world(random.Random(seed), policy, {}) == replace(world, groups=rest)
+
+
+def test_what_is_changed_stays_where_groups_and_cpus_go():
+    change = Phase("change", name="affinity", value=0b1100, target=2)
+    world = World(4, "", MS, (HOG, replace(HOG, role="hog"), Group("sleeper", (Phase("run", MS),)),
+                              Group("controller", (change, Phase("sleep", MS)), rounds=2)))  # fmt: skip
+    assert '{change = {task = "c", affinity = [2, 3]}}' in to_toml(world)
+    without = _without(world.groups, 0)
+    assert '{change = {task = "b", affinity = [2, 3]}}' in to_toml(replace(world, groups=without))
+    assert '{change = {task = "c", affinity = [0, 1]}}' in to_toml(_on_cpus(world, 2))
+    own = replace(
+        world, groups=(Group("controller", (replace(change, target=-1), Phase("run", MS)), rounds=1),)
+    )
+    assert "{change = {affinity = [2, 3]}}" in to_toml(own)
+
+
+def test_a_mask_that_is_remembered_is_found_by_a_change_alone(monkeypatch, simulator):
+    task = task_of(REMEMBERED)
+    found = [failed for number in range(4) for failed in do_batch(task, number).failed]
+    assert {finding.broken for _, finding in found} == {"stall"}
+    world, finding = found[0]
+    with task.laboratory() as laboratory:
+        small = shrink(laboratory, world, finding, slice_ns=20 * MS).world
+    assert small.n_tasks <= 3 and "change = " in to_toml(small)
+    monkeypatch.setattr(worlds, "CONTROLLED_SHARE", 0.0)
+    assert not [failed for number in range(4) for failed in do_batch(task, number).failed]
+
+
+@pytest.mark.parametrize("name", ["none", "rr", "cfs"])
+def test_no_sound_policy_is_accused(name, monkeypatch, simulator):
+    """Where each world has changes, also where CPUs interleave; `work` is held, too."""
+    monkeypatch.setattr(worlds, "CONTROLLED_SHARE", 1.0)
+    task = task_of(BUGS / "none.bpf.c" if name == "none" else name)
+    for number in range(3):
+        batch = do_batch(task, number)
+        assert not batch.error and not batch.failed and "controller" in batch.roles
+    rng = random.Random(3)
+    policy = task.built.policy
+    tried = [interleaved(rng, draw_world(rng, policy, {})) for _ in range(60)]
+    tried += [interleaved(rng, change_world(rng, world, policy, {})) for world in tried[:20]]
+    with replace(task, races=True, properties=task.properties - {"race"}).laboratory() as laboratory:
+        assert not [trial.finding for trial in laboratory.try_worlds(tried) if trial.finding]
