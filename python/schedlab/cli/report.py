@@ -44,6 +44,12 @@ def report(
         typer.Option(metavar="POLICY", help="What all others are compared with; default: as they were run."),
     ] = None,
     figures: Annotated[Path | None, typer.Option(help="Folder for the charts as SVG and PDF.")] = None,
+    interactive: Annotated[
+        bool,
+        typer.Option(
+            "--interactive", help="Put the simulator into the page, so that knobs can be turned there."
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
     """Write runs as one HTML page, which can be read offline."""
@@ -52,7 +58,9 @@ def report(
     target = out or (folder if folder.is_dir() else folder.parent) / "report.html"
     if target.is_dir():
         raise UsageError(f"--out {target} is a folder; name a file, such as {target / 'report.html'}")
-    made = write_report(folder, target, figures=figures, workload=workload, baseline=baseline)
+    made = write_report(
+        folder, target, figures=figures, workload=workload, baseline=baseline, is_interactive=interactive
+    )
     if as_json:
         print(json.dumps({"path": str(made.path), "bytes": made.n_bytes, "runs": made.n_runs,
                           "figures": [str(path) for path in made.figures]}))  # fmt: skip

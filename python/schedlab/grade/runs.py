@@ -245,7 +245,7 @@ class Bench:
             n_cpus=graded.n_cpus,
             seed=seed,
             tick_ns=workload.tick_ns,
-            options=work_options(workload, is_virtual=True),
+            options=work_options(are_roots_woken=workload.are_roots_woken),
         )
         job.records.unlink(missing_ok=True)
         is_native = built.shared_object.suffix == ".so"

@@ -31,10 +31,11 @@ from ..html import embedded, render
 from ..metrics.dictionary import DICTIONARY, HEADLINES
 from ..paths import include_folder, resource_root
 from ..policy.build import build_policy
-from ..policy.find import load_policy
+from ..policy.find import Policy, load_policy
 from ..policy.wasm_build import LINK_FLAGS, POLICY_FLAGS, SUPPORT, SUPPORT_FLAGS, simulator_module
 from ..program import layout
 from ..program.compiler import compile_workload
+from ..program.file import Program
 from ..runs.case import make_folder, work_options, write_text
 from ..stats.sentences import is_share, label
 from ..stats.warnings import SURVIVAL, SurvivorsWarning
@@ -75,7 +76,7 @@ class Playground:
     n_bytes: int  #: Its size.
 
 
-class _Archive:
+class Archive:
     """Files in one deflated piece; equal ones are there once."""
 
     def __init__(self) -> None:
@@ -104,12 +105,35 @@ def write_playground(
     has_compiler: bool = False,
 ) -> Playground:
     """Write the page into a folder."""
-    archive = _Archive()
+    archive = Archive()
+    about = about_page(
+        archive,
+        policies=[_add_policy(archive, name) for name in policies],
+        workloads=[_add_workload(archive, name, n_seeds) for name in workloads],
+        seeds=list(range(1, n_seeds + 1)),
+    )
+    make_folder(out)
+    if has_compiler:
+        about["compiler"] = _add_compiler(archive, out)
+    text, _ = document(about | {"files": archive.index}, archive.packed())
+    write_text(out / PAGE, text)
+    return Playground(out / PAGE, len(text.encode()))
+
+
+def about_page(
+    archive: Archive,
+    *,
+    policies: Sequence[dict[str, Any]],
+    workloads: Sequence[dict[str, Any]],
+    seeds: Sequence[int],
+) -> dict[str, Any]:
+    """What a page is told besides its files, of which this adds the simulator."""
     archive.add("simulator", simulator_module().read_bytes())
-    about = {
-        "policies": [_add_policy(archive, name) for name in policies],
-        "workloads": [_add_workload(archive, name, n_seeds) for name in workloads],
-        "seeds": list(range(1, n_seeds + 1)),
+    names = [policy["name"] for policy in policies]
+    return {
+        "policies": policies,
+        "workloads": workloads,
+        "seeds": seeds,
         "metrics": [
             {"name": name, "label": label(name), "unit": DICTIONARY[name].unit, "is_share": is_share(name),
              "direction": DICTIONARY[name].direction, "formula": DICTIONARY[name].formula}
@@ -119,19 +143,17 @@ def write_playground(
         "survival_hint": SurvivorsWarning.hint,
         "errors": {n: os.strerror(n) for n in range(1, _ERRORS)},
         "own": _own(),
-        "shown": [name for name in POLICIES_SHOWN if name in policies],
+        "shown": [name for name in POLICIES_SHOWN if name in names],
     }  # fmt: skip
-    make_folder(out)
-    if has_compiler:
-        about["compiler"] = _add_compiler(archive, out)
-    text = _document(about | {"files": archive.index}, archive.packed())
-    write_text(out / PAGE, text)
-    return Playground(out / PAGE, len(text.encode()))
 
 
-def _add_policy(archive: _Archive, name: str) -> dict[str, Any]:
+def _add_policy(archive: Archive, name: str) -> dict[str, Any]:
     """A policy's module, and what the page says of it."""
-    policy = load_policy(name)
+    return add_policy(archive, name, load_policy(name))
+
+
+def add_policy(archive: Archive, name: str, policy: Policy) -> dict[str, Any]:
+    """The module of a policy that the command line calls `name`, and what the page says of it."""
     built = build_policy(policy, engine="wasm")
     if built.launch:
         raise UsageError(
@@ -147,22 +169,26 @@ def _add_policy(archive: _Archive, name: str) -> dict[str, Any]:
     return {"name": policy.name, "given": shlex.quote(name), "summary": policy.summary, "knobs": knobs}
 
 
-def _add_workload(archive: _Archive, name: str, n_seeds: int) -> dict[str, Any]:
+def _add_workload(archive: Archive, name: str, n_seeds: int) -> dict[str, Any]:
     """A workload's programs, and what the page says of it."""
     workload = load_workload(name)
     # With params the file alone is another workload.
     if workload.path is not None and workload.path.suffix == ".toml" and ":" not in name:
         archive.add(f"toml/{workload.name}", workload.path.read_bytes())
     for seed in range(1, n_seeds + 1):
-        program = compile_workload(workload, seed=seed)
-        tasks = {"names": program.tasks["name"].tolist(), "weights": program.tasks["weight"].tolist()}
-        archive.add(f"program/{workload.name}/{seed}", program.data)
-        archive.add(f"tasks/{workload.name}/{seed}", json.dumps(tasks, separators=(",", ":")).encode())
+        add_program(archive, f"{workload.name}/{seed}", compile_workload(workload, seed=seed))
     return {
         "name": workload.name, "given": shlex.quote(name), "title": workload.title, "question": workload.question, "tasks": workload.n_tasks,
         "cpus": max(workload.cpus, workload.cpus_min, 1), "cpus_min": max(workload.cpus_min, 1),
         "tick_ns": workload.tick_ns, "options": _options(workload),
     }  # fmt: skip
+
+
+def add_program(archive: Archive, key: str, program: Program) -> None:
+    """A workload of one seed, and what its tasks are called."""
+    tasks = {"names": program.tasks["name"].tolist(), "weights": program.tasks["weight"].tolist()}
+    archive.add(f"program/{key}", program.data)
+    archive.add(f"tasks/{key}", json.dumps(tasks, separators=(",", ":")).encode())
 
 
 def _own() -> dict[str, Any]:
@@ -186,14 +212,14 @@ def _own() -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _add_compiler(archive: _Archive, out: Path) -> dict[str, Any]:
+def _add_compiler(archive: Archive, out: Path) -> dict[str, Any]:
     """Put the compiler beside the page, and what it needs into the page."""
     from .clang import compiler_files
 
     for path in sorted(include_folder().rglob("*.h")):
         archive.add(f"include/{path.relative_to(include_folder()).as_posix()}", path.read_bytes())
     archive.add("support", (resource_root() / SUPPORT).read_bytes())
-    packed = _Archive()
+    packed = Archive()
     for name, content in compiler_files().items():
         packed.add(name, content)
     data = zlib.compress(bytes(packed.data), 6)
@@ -215,7 +241,8 @@ def _add_compiler(archive: _Archive, out: Path) -> dict[str, Any]:
 
 def _options(workload: Workload) -> list[str]:
     """Further words of a request to the simulator."""
-    return [word for option in work_options(workload, is_virtual=True) for word in option]
+    options = work_options(are_roots_woken=workload.are_roots_woken)
+    return [word for option in options for word in option]
 
 
 def _empty_chart(side: str) -> dict[str, Any]:
@@ -228,15 +255,16 @@ def _empty_chart(side: str) -> dict[str, Any]:
             "names": {}, "packed": packed}  # fmt: skip
 
 
-def _document(about: dict[str, Any], packed: str) -> str:
-    """The whole page."""
+def document(about: dict[str, Any], packed: str) -> tuple[str, str]:
+    """The whole page, and the digest of its script."""
     from .. import __version__
 
+    own = embedded(SCRIPTS, STYLES)
     charts = [_empty_chart("A"), _empty_chart("B")]
-    return render(
+    text = render(
         "playground.html",
         version=__version__,
-        **embedded(SCRIPTS, STYLES),
+        **own,
         worker=embedded(WORKER, ())["script"],
         compile=embedded(COMPILER, ())["script"],
         # A page from a file may read other files as scripts alone.
@@ -246,3 +274,4 @@ def _document(about: dict[str, Any], packed: str) -> str:
         about=about,
         packed=packed,
     )
+    return text, own["digest"]

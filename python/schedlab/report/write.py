@@ -69,8 +69,9 @@ def write_report(
     figures: Path | None = None,
     workload: str | None = None,
     baseline: str | None = None,
+    is_interactive: bool = False,
 ) -> Report:
-    """Write the page of a folder of runs."""
+    """Write the page of a folder of runs; an interactive one has their simulator in it."""
     lacking = why_no_charts()
     if figures is not None and lacking:
         raise UnavailableError(f"--figures {figures}: {lacking}")
@@ -80,6 +81,11 @@ def write_report(
         sections = [s for s in sections if s.workload == workload]
         if not sections:
             raise UsageError(f"--workload {workload}: not in {folder}, which has {', '.join(known)}")
+    playground = None
+    if is_interactive:
+        from .interactive import playground_of
+
+        playground = playground_of(sections)
     written: list[Path] = []
     bodies: list[dict[str, Any]] = []
     shown: set[str] = set()
@@ -89,7 +95,7 @@ def write_report(
         bodies.append(_section(section, drawn, charts, f"w{number}", shown))
         if figures is not None:
             written += _save_figures(section, drawn, Path(figures))
-    text = _page(sections, bodies, what_if_section(Path(folder), bodies), lacking)
+    text = _page(sections, bodies, what_if_section(Path(folder), bodies), lacking, playground)
     try:
         Path(out).write_text(text, encoding="utf-8")
     except OSError as error:
@@ -223,6 +229,7 @@ def _page(
     bodies: Sequence[dict[str, Any]],
     asked: dict[str, Any] | None,
     lacking: str | None,
+    playground: dict[str, Any] | None,
 ) -> str:
     """The whole page; what `schedlab whatif` was asked stands before the numbers of all runs."""
     from .. import __version__
@@ -233,7 +240,7 @@ def _page(
     return render(
         "report.html",
         version=__version__,
-        **embedded(SCRIPTS, ["report.css"]),
+        **embedded([*SCRIPTS, *(["frame.js"] if playground else [])], ["report.css"]),
         title=f"{_few(names, 'workloads')} under {_few(policies, 'policies')}",
         n_runs=sum(len(s.runs) for s in sections),
         n_good=sum(len(s.runs) - len(s.failed) for s in sections),
@@ -250,6 +257,7 @@ def _page(
         asked=asked,
         sections=bodies,
         lacking=lacking,
+        playground=playground,
     )
 
 

@@ -356,21 +356,27 @@ def _copy_source(context: RunContext, policy: Policy, folder: Path) -> dict[str,
 
 def _options(plan: Plan, workload: Workload) -> tuple[Any, ...]:
     """Further options of the simulator, the calibration included."""
-    machine = _machine_of(plan, workload).as_json()
-    topology = [("--topology", machine["topology"])] if machine["topology"] else []
-    device = [("--io", ",".join(machine["io"]))] if machine["io"] else []
-    device += [("--threads", "yes")] if plan.execution.are_threads else []
-    work = work_options(workload, is_virtual=plan.execution.host in VIRTUAL)
-    return (*(("--cost", cost) for cost in machine["costs"]), *device, *topology, *work)
+    machine = _machine_of(plan, workload).as_json() | {"are_threads": plan.execution.are_threads}
+    is_virtual = plan.execution.host in VIRTUAL
+    return options_of_run(machine, are_roots_woken=workload.are_roots_woken and is_virtual)
 
 
-def work_options(workload: Workload, *, is_virtual: bool) -> tuple[tuple[str, str], ...]:
+def options_of_run(run: Mapping[str, Any], *, are_roots_woken: bool) -> tuple[tuple[str, str], ...]:
+    """The same, of what `run.json` says; whether tasks were there before is known by the workload alone."""
+    topology = [("--topology", run["topology"])] if run["topology"] else []
+    device = [("--io", ",".join(run["io"]))] if run["io"] else []
+    device += [("--threads", "yes")] if run["are_threads"] else []
+    work = work_options(are_roots_woken=are_roots_woken)
+    return (*(("--cost", cost) for cost in run["costs"]), *device, *topology, *work)
+
+
+def work_options(*, are_roots_woken: bool) -> tuple[tuple[str, str], ...]:
     """Options that a workload's own tasks need: what work costs, and whether tasks were there before."""
     work = tuple(
         ("--work", f"{name}={getattr(DEFAULT_CALIBRATION, name)}")
         for name in ("pi_ps", "matmul_ps", "spin_ps")
     )
-    return (("--arrivals", "roots"), *work) if workload.are_roots_woken and is_virtual else work
+    return (("--arrivals", "roots"), *work) if are_roots_woken else work
 
 
 def make_folder(folder: Path, *, out: Path | None = None) -> None:
