@@ -38,7 +38,7 @@ struct access {
 	const void	*pc;
 	u64		value;
 	u64		event;
-	u64		version;	/* of the variable */
+	u64		version;	/* how many writes there had been, of all variables */
 	const char	*callback;
 	const struct sl_task *task;
 };
@@ -72,6 +72,8 @@ static struct {
 	u32		nr_bytes;
 } pending;
 bool check_is_unsettled;
+
+static u64 nr_writes;
 
 static u64 value_at(const void *at, u32 nr_bytes)
 {
@@ -256,27 +258,24 @@ static struct access *own_read(const void *at, const struct sl_cpu_report *cpu)
 
 static void note_read(const void *at, u32 nr_bytes, const void *pc)
 {
-	const struct place *place = find_place(at);
 	struct sl_cpu_report cpu = sl_cpu_report(sim_cpu_idx);
 	struct access *read = own_read(at, &cpu);
 
 	if (!read)
 		read = &by_cpu[sim_cpu_idx].reads[by_cpu[sim_cpu_idx].nr_reads++ % READS_MAX];
-	fill(read, at, value_at(at, nr_bytes), pc, &cpu,
-	     place->run == places->run ? place->write.version : 0);
+	fill(read, at, value_at(at, nr_bytes), pc, &cpu, nr_writes);
 }
 
 /* What is atomic is never torn, but may lie between another CPU's read and write. */
 static void note_write(const void *at, u32 nr_bytes, const void *pc, bool is_atomic)
 {
-	static u64 nr_writes;
 	struct place *place = own_place(at);
 	struct sl_cpu_report cpu = sl_cpu_report(sim_cpu_idx);
 	struct access *read = own_read(at, &cpu);
 	u64 value = value_at(at, nr_bytes);
 
 	if (read && !is_atomic && place->write.at == at &&
-	    place->write.version != read->version && place->cpu != sim_cpu_idx) {
+	    place->write.version > read->version && place->cpu != sim_cpu_idx) {
 		pending.read = *read;
 		pending.write.at = at;
 		pending.write.pc = pc;
