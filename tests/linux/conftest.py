@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The guest: a real kernel in QEMU, booted once for all that only loads."""
+"""The guest: a real kernel in QEMU, booted once for all that only loads; and events that are made records."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from linux import event_files as ev
 from linux import verifier_counts
 from schedlab.errors import UnavailableError
 from schedlab.hosts import guest, guest_build, guest_image
+from schedlab.hosts.recorder import convert_events
 from schedlab.policy.bpf import compile_object
+from schedlab.records.file import read_records
 
 HERE = Path(__file__).resolve().parent
 
@@ -51,3 +54,16 @@ def load_answers(guest_parts, bad_policies):
         for source in sorted(bad_policies.glob("*.bpf.c"))
     ]
     return {answer.name: answer for answer in guest.run_guest(tasks)}
+
+
+@pytest.fixture
+def convert(build, tmp_path):
+    """Events in, (Converted, Records) out; the file must always be readable."""
+
+    def do(events, *, origin_ns=None, end_ns=None, **header):
+        path, records = tmp_path / "x.slev", tmp_path / "x.slr"
+        ev.write(path, events, **header)
+        converted = convert_events(path, records, origin_ns=origin_ns, end_ns=end_ns)
+        return converted, read_records(records)
+
+    return do

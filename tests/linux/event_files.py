@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import struct
 
+from schedlab.records.file import Kind
+
 HEADER = struct.Struct("<8sIIIIQQQIIII")
 EVENT = struct.Struct("<IHBBQIi")
 NAME = struct.Struct("<IHBB16s")
@@ -50,3 +52,19 @@ def read(path):
 def write(path, events, **options):
     path.write_bytes(header(**options) + b"".join(events))
     return path
+
+
+def rows(records, *kinds):
+    """Records of some kinds, with the name of each."""
+    return [
+        (
+            Kind(int(e["kind"])).name,
+            int(e["t_ns"]),
+            int(e["task"]),
+            int(e["cpu"]),
+            int(e["flags"]),
+            int(e["arg"]),
+        )
+        for e in records.events
+        if not kinds or e["kind"] in kinds
+    ]

@@ -57,34 +57,6 @@ def may_record(program):
         pytest.skip(reason)
 
 
-@pytest.fixture
-def convert(tmp_path):
-    """Events in, (Converted, Records) out; the file must always be readable."""
-
-    def do(events, *, origin_ns=None, end_ns=None, **header):
-        path, records = tmp_path / "x.slev", tmp_path / "x.slr"
-        ev.write(path, events, **header)
-        converted = convert_events(path, records, origin_ns=origin_ns, end_ns=end_ns)
-        return converted, read_records(records)
-
-    return do
-
-
-def rows(records, *kinds):
-    return [
-        (
-            Kind(int(e["kind"])).name,
-            int(e["t_ns"]),
-            int(e["task"]),
-            int(e["cpu"]),
-            int(e["flags"]),
-            int(e["arg"]),
-        )
-        for e in records.events
-        if not kinds or e["kind"] in kinds
-    ]
-
-
 # ---- conversion -------------------------------------------------------------
 
 
@@ -140,7 +112,7 @@ STORY = [
 
 def test_a_story_of_two_tasks(convert):
     converted, records = convert(STORY)
-    assert rows(records) == [
+    assert ev.rows(records) == [
         ("ARRIVE", 0, 1, 0, 0, 0),
         ("RUN", 0, 1, 0, 0, 0),
         ("ARRIVE", 110, 2, 1, 0, 1),
@@ -167,12 +139,12 @@ def test_a_file_that_was_cut_off_counts_up_to_its_last_sync(convert):
     converted, records = convert([*whole, STORY[10][:10]])
     assert not converted.is_whole and not converted.have_all_ended
     assert records.end_ns == 250
-    assert rows(records, Kind.STOP)[-1] == ("STOP", 250, 1, 0, Stop.HORIZON, 250)
+    assert ev.rows(records, Kind.STOP)[-1] == ("STOP", 250, 1, 0, Stop.HORIZON, 250)
 
 
 def test_a_window_of_a_recording(convert):
     converted, records = convert(STORY, origin_ns=1150, end_ns=1450)
-    assert rows(records, Kind.ARRIVE, Kind.RUN)[:4] == [
+    assert ev.rows(records, Kind.ARRIVE, Kind.RUN)[:4] == [
         ("ARRIVE", 0, 1, 0, 0, 0),
         ("RUN", 0, 1, 0, 0, 0),
         ("ARRIVE", 0, 2, 1, 0, 0),
@@ -212,80 +184,8 @@ def test_a_thread_that_executes_takes_the_pid_of_the_first(convert):
         ev.event(ev.END, 1100),
     ]
     converted, records = convert(events)
-    assert rows(records, Kind.STOP)[-1] == ("STOP", 50, 2, 0, Stop.BLOCKED, 20)
+    assert ev.rows(records, Kind.STOP)[-1] == ("STOP", 50, 2, 0, Stop.BLOCKED, 20)
     assert converted.n_repairs == converted.n_inferred == 0
-
-
-def test_switches_that_the_kernel_hides_are_inferred(convert):
-    """From idle: the task runs since it was woken, or as long as its CPU time says."""
-    events = [
-        ev.event(ev.MEMBER, 900, 10, 1, 0),
-        ev.event(ev.SWITCH, 1010, 7, 0, ev.BLOCKED),
-        ev.event(ev.WAKING, 1100, 10, 0, 0, flags=1),
-        ev.event(ev.SWITCH, 1200, 10, 0, ev.BLOCKED),
-        ev.event(ev.WAKING, 1300, 10, 0, 0, flags=1),
-        ev.event(ev.RUNTIME, 1400, 10, 70, 0),
-        ev.event(ev.SWITCH, 1410, 10, 0, ev.DEAD),
-        ev.event(ev.END, 1500),
-    ]
-    converted, records = convert(events)
-    assert rows(records, Kind.RUN, Kind.STOP) == [
-        ("RUN", 100, 1, 0, 0, 0),
-        ("STOP", 200, 1, 0, Stop.BLOCKED, 100),
-        ("RUN", 330, 1, 0, 0, 0),
-        ("STOP", 410, 1, 0, Stop.EXITED, 80),
-    ]
-    assert (converted.n_inferred, converted.n_repairs) == (2, 0)
-
-
-def test_a_hidden_start_is_as_early_as_its_first_account_says_wherever_it_was_made(convert):
-    """CPU 1 does the accounts of the task of CPU 0: the task neither moves nor loses that time."""
-    events = [
-        ev.event(ev.MEMBER, 900, 10, 1, 0, flags=1),
-        ev.event(ev.SWITCH, 1005, 8, 9, ev.BLOCKED, cpu=1),
-        ev.event(ev.SWITCH, 1010, 9, 7, ev.BLOCKED),
-        ev.event(ev.WAKING, 1020, 10, 8, 0),
-        ev.event(ev.RUNTIME, 1160, 10, 110, 0, cpu=1, flags=ev.ELSEWHERE),
-        ev.event(ev.RUNTIME, 1200, 10, 40, 0),
-        ev.event(ev.RUNTIME, 1250, 10, 50, 0, cpu=1, flags=ev.ELSEWHERE),
-        ev.event(ev.SWITCH, 1300, 10, 7, ev.BLOCKED),
-        # The next start is told of.
-        ev.event(ev.WAKING, 1310, 10, 7, 0),
-        ev.event(ev.SWITCH, 1320, 7, 10, 0, flags=120),
-        ev.event(ev.SWITCH, 1330, 10, 0, ev.DEAD),
-        ev.event(ev.END, 1500),
-    ]
-    converted, records = convert(events)
-    assert rows(records, Kind.RUN, Kind.STOP, Kind.OVERHEAD) == [
-        ("OVERHEAD", 50, 0, 0, 4, 40),
-        ("RUN", 50, 1, 0, 0, 0),
-        ("STOP", 300, 1, 0, Stop.BLOCKED, 250),
-        ("OVERHEAD", 320, 0, 0, 4, 20),
-        ("RUN", 320, 1, 0, 0, 0),
-        ("STOP", 330, 1, 0, Stop.EXITED, 10),
-        ("OVERHEAD", 500, 0, 1, 4, 495),
-    ]
-    assert (converted.n_inferred, converted.n_repairs) == (1, 0)
-
-
-def test_who_left_unseen_ran_until_the_next_began(convert):
-    events = [
-        ev.event(ev.SWITCH, 1010, 9, 68, ev.BLOCKED, flags=120),
-        ev.event(ev.WAKING, 1020, 10, 9, 0),
-        ev.event(ev.RUNTIME, 1100, 10, 60, 0),
-        ev.event(ev.SWITCH, 1150, 10, 68, ev.BLOCKED, flags=120),
-        ev.event(ev.END, 1200),
-    ]
-    converted, records = convert(events, is_all=True)
-    assert rows(records, Kind.RUN, Kind.STOP)[2:] == [
-        ("RUN", 10, 2, 0, 0, 0),
-        ("STOP", 40, 2, 0, Stop.PREEMPTED, 30),
-        ("RUN", 40, 3, 0, 0, 0),
-        ("STOP", 150, 3, 0, Stop.BLOCKED, 110),
-        ("RUN", 150, 2, 0, 0, 0),
-        ("STOP", 200, 2, 0, Stop.HORIZON, 50),
-    ]
-    assert (converted.n_inferred, converted.n_repairs) == (1, 0)
 
 
 def test_a_yield_is_told_from_a_preemption(convert):
@@ -299,7 +199,7 @@ def test_a_yield_is_told_from_a_preemption(convert):
         ev.event(ev.END, 1100),
     ]
     _, records = convert(events)
-    assert [row[4] for row in rows(records, Kind.STOP)] == [Stop.YIELDED, Stop.PREEMPTED]
+    assert [row[4] for row in ev.rows(records, Kind.STOP)] == [Stop.YIELDED, Stop.PREEMPTED]
 
 
 def test_calls_are_recorded_and_tell_whose_doing_a_soft_interrupt_was(convert):
@@ -324,13 +224,13 @@ def test_calls_are_recorded_and_tell_whose_doing_a_soft_interrupt_was(convert):
     ]
     _, records = convert(events)
     process = 1 << 32
-    assert rows(records, Kind.CALL, Kind.RETURN) == [
+    assert ev.rows(records, Kind.CALL, Kind.RETURN) == [
         ("CALL", 40, 2, 1, Call.READ, process | 5),
         ("CALL", 100, 1, 0, Call.WRITE, process | 3),
         ("RETURN", 120, 1, 0, Call.WRITE, 40),
         ("RETURN", 140, 2, 1, Call.READ, (1 << 64) - 11),
     ]
-    assert [row[5] for row in rows(records, Kind.WAKE)] == [1, 0], "outside of a call it may be any packet"
+    assert [row[5] for row in ev.rows(records, Kind.WAKE)] == [1, 0], "outside of a call it may be any packet"
     assert consistency.check(Timeline(records), consistency.Expectations(horizon_ns=records.end_ns)) == "ok"
 
 
@@ -342,7 +242,7 @@ def test_everybody_but_the_recorder(convert):
     ]
     converted, records = convert(events, is_all=True, recorder_pid=99)
     assert [task["pid"] for task in converted.tasks] == [10, 11]
-    assert rows(records, Kind.STOP)[-1] == ("STOP", 100, 2, 0, Stop.HORIZON, 80)
+    assert ev.rows(records, Kind.STOP)[-1] == ("STOP", 100, 2, 0, Stop.HORIZON, 80)
 
 
 def test_lost_events_are_counted_and_spoil_the_numbers(convert):

@@ -18,7 +18,7 @@
  *
  * Must stay true: RUN and STOP alternate for each task and each CPU, whatever
  * the events say.
- * Read next: output.c.
+ * Read next: states.c.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -26,69 +26,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <schedlab/record.h>
+#include "lives.h"
 
-#include "record.h"
-
-/* A switch this soon after sched_yield() is its doing; later ones are not. */
-#define YIELD_NS_MAX 200000
 #define LIVES_MAX (16U << 20)
 #define UNKNOWN (~0ULL)
 
-enum state { NEW, RUNNABLE, RUNNING, BLOCKED, DEAD };
-
-struct life {
-	u32 pid;		/* in the kernel */
-	u32 number;		/* in the records; 0: has not arrived */
-	u32 parent;		/* its number; 0: none of ours */
-	u32 root;		/* which tree of those followed, from 1; 0: none */
-	s32 depth;
-	u32 process;		/* index of that of its first thread */
-	u16 cpu;		/* where it runs, or ran last */
-	u8 state;		/* enum state */
-	u8 priority;		/* the kernel's: 100 + 20 + nice, or real-time */
-	bool is_meant;
-	bool is_exiting;
-	u8 call;		/* SL_CALL_*: it is in that system call; 0 */
-	u64 since_ns;		/* it is in this state */
-	u64 started_ns;		/* it has run unseen since then; 0: it has not */
-	u64 yielded_ns;
-	u64 woken_ns;		/* while it runs; 0: it has not been */
-	u16 woken_by_cpu;
-	bool is_unwoken;	/* it runs, and nothing has said that it was woken */
-	char name[NAME_BYTES];
-};
-
-/* What is on a CPU: a task of ours, or an outsider, or the idle task. */
-struct processor {
-	u32 life;		/* index; 0: none of ours */
-	u32 outsider;		/* pid; 0: none */
-	u64 since_ns;		/* the outsider, and those before it, have been */
-	u64 switched_ns;	/* last switch */
-	u32 thread;		/* pid that is forked next, as a thread; 0 */
-	bool is_known;		/* a switch has been seen */
-};
-
-struct converter {
-	const struct events_header *header;
-	u64 origin_ns;		/* UNKNOWN: when the first tree begins */
-	u64 end_ns;
-	bool has_begun;
-	struct life *lives;	/* [0] is no task; they never move */
-	u32 nr_lives;
-	u32 *life_of;		/* by pid */
-	struct processor *cpus;
-	u32 nr_tasks;
-	u32 nr_roots;
-	u64 nr_lost;
-	u64 nr_repairs;
-	u64 nr_wakeups;		/* of sleepers */
-	u64 nr_unwoken;		/* sleepers that ran without one */
-	u64 nr_inferred;	/* starts that no switch told of */
-	u64 now_ns;		/* since the origin */
-};
-
-static struct converter c;
+struct converter c;
 
 static void put(u32 task, u16 cpu, u8 kind, u8 flags, u64 arg)
 {
@@ -138,105 +81,6 @@ static void name(const struct event *e)
 		memcpy(l->name, e->name, NAME_BYTES);
 }
 
-/* ---- what happens to a task -------------------------------------------------------- */
-
-static void arrive_or_wake(struct life *l, u64 t_ns, u16 cpu, u32 by)
-{
-	l->state = RUNNABLE;
-	l->cpu = cpu;
-	l->since_ns = t_ns;
-	if (!c.has_begun)
-		return;
-	if (l->number) {
-		output_put(t_ns, l->number, cpu, SL_RECORD_WAKE, 0, by);
-		return;
-	}
-	l->number = ++c.nr_tasks;
-	output_put(t_ns, l->number, cpu, SL_RECORD_ARRIVE, 0, by);
-}
-
-static void run(struct life *l, u64 t_ns, u16 cpu)
-{
-	l->state = RUNNING;
-	l->cpu = cpu;
-	l->since_ns = t_ns;
-	l->started_ns = 0;
-	l->yielded_ns = 0;
-	l->woken_ns = 0;
-	l->is_unwoken = false;
-	c.cpus[cpu].life = (u32)(l - c.lives);
-	c.cpus[cpu].outsider = 0;
-	c.cpus[cpu].is_known = true;
-	c.cpus[cpu].switched_ns = t_ns;
-	if (c.has_begun)
-		output_put(t_ns, l->number, cpu, SL_RECORD_RUN, 0, 0);
-}
-
-static void stop_at(struct life *l, u8 why, u64 t_ns)
-{
-	static const u8 after[] = {
-		[SL_STOP_PREEMPTED] = RUNNABLE, [SL_STOP_YIELDED] = RUNNABLE,
-		[SL_STOP_BLOCKED] = BLOCKED, [SL_STOP_EXITED] = DEAD,
-		[SL_STOP_HORIZON] = RUNNABLE,
-	};
-
-	l->state = after[why];
-	c.cpus[l->cpu].life = 0;
-	c.cpus[l->cpu].switched_ns = t_ns;
-	if (c.has_begun)
-		output_put(t_ns, l->number, l->cpu, SL_RECORD_STOP, why,
-		       t_ns - l->since_ns);
-	l->since_ns = t_ns;
-}
-
-static void stop(struct life *l, u8 why)
-{
-	stop_at(l, why, c.now_ns);
-}
-
-static void repair(void)
-{
-	c.nr_repairs += c.has_begun;
-}
-
-/*
- * @l runs on @cpu, and no switch has said so. It has since @t_ns at the latest,
- * but neither before it could nor before the CPU was last given to another.
- */
-static void make_running(struct life *l, u16 cpu, u64 t_ns)
-{
-	const struct processor *p = &c.cpus[cpu];
-
-	if (l->state == RUNNING && l->cpu == cpu)
-		return;
-	if (l->state == RUNNING) {
-		repair();
-		stop(l, SL_STOP_PREEMPTED);
-		t_ns = c.now_ns;
-	}
-	if (!t_ns)
-		t_ns = l->started_ns;
-	c.nr_inferred += c.has_begun && p->is_known;
-	if (t_ns < p->switched_ns)
-		t_ns = p->switched_ns;
-	if (t_ns < l->since_ns)
-		t_ns = l->since_ns;
-	if (l->state != RUNNABLE || (c.has_begun && !l->number))
-		arrive_or_wake(l, t_ns, cpu, 0);
-	run(l, t_ns, cpu);
-}
-
-static u8 why_it_stops(const struct life *l, int32_t state)
-{
-	if (state & STATE_DEAD || (l->is_exiting && state & STATE_BLOCKED))
-		return SL_STOP_EXITED;
-	if (state & STATE_BLOCKED)
-		return SL_STOP_BLOCKED;
-	if (l->yielded_ns && c.now_ns - l->yielded_ns < YIELD_NS_MAX)
-		return SL_STOP_YIELDED;
-	return SL_STOP_PREEMPTED;
-}
-
 /* ---- events ---------------------------------------------------------------------------- */
 
 static void end_outsider(u16 cpu, u64 t_ns)
@@ -267,8 +111,9 @@ static void leave(u16 cpu, u32 pid, int32_t state)
 	struct life *believed = &c.lives[c.cpus[cpu].life];
 
 	if (c.cpus[cpu].life && believed != l) {
-		repair();
-		stop(believed, SL_STOP_PREEMPTED);
+		count_repair();
+		task_left_unseen(believed, pid ? SL_STOP_PREEMPTED : SL_STOP_BLOCKED,
+			     c.now_ns);
 	}
 	if (!l)
 		return;
@@ -276,8 +121,8 @@ static void leave(u16 cpu, u32 pid, int32_t state)
 	if (l->started_ns)
 		end_outsider(cpu, l->started_ns);
 	c.cpus[cpu].outsider = 0;
-	make_running(l, cpu, 0);
-	stop(l, why_it_stops(l, state));
+	task_ran_unseen(l, cpu, 0);
+	task_stops(l, why_it_stops(l, state));
 }
 
 static void switch_tasks(const struct event *e)
@@ -296,16 +141,16 @@ static void switch_tasks(const struct event *e)
 	end_outsider(e->cpu, c.now_ns);
 	next->priority = e->flags;
 	if (next->state != RUNNABLE && next->state != NEW)
-		repair();
+		count_repair();
 	if (next->state == RUNNING)
-		stop(next, SL_STOP_PREEMPTED);
+		task_stops(next, SL_STOP_PREEMPTED);
 	is_unwoken = next->state == BLOCKED && !next->woken_ns;
 	c.nr_unwoken += next->state == BLOCKED;
 	if (next->state == BLOCKED && next->woken_ns && next->woken_by_cpu != next->cpu)
 		clocks_contradict(next->since_ns - next->woken_ns);
 	if (next->state != RUNNABLE || (c.has_begun && !next->number))
-		arrive_or_wake(next, c.now_ns, e->cpu, 0);
-	run(next, c.now_ns, e->cpu);
+		task_wakes(next, c.now_ns, e->cpu, 0);
+	task_runs(next, c.now_ns, e->cpu);
 	next->is_unwoken = is_unwoken;
 }
 
@@ -330,10 +175,10 @@ static void runtime(const struct event *e)
 		t_ns = p->switched_ns;
 	/* Of its leaving no switch has told either. */
 	if (p->life)
-		stop_at(&c.lives[p->life], SL_STOP_PREEMPTED, t_ns);
+		task_left_unseen(&c.lives[p->life], SL_STOP_PREEMPTED, t_ns);
 	if (l) {
 		end_outsider(e->cpu, t_ns);
-		make_running(l, e->cpu, t_ns);
+		task_ran_unseen(l, e->cpu, t_ns);
 		return;
 	}
 	if (!p->outsider)
@@ -359,6 +204,13 @@ static struct life *waker_of(const struct event *e)
 	return e->flags & EVENT_IN_SOFTIRQ && l && l->call ? l : NULL;
 }
 
+static u32 number_of_waker(const struct life *l, const struct event *e)
+{
+	const struct life *waker = waker_of(e);
+
+	return waker && waker != l && waker->state == RUNNING ? waker->number : 0;
+}
+
 /* It is awake already, or the clock of this CPU is not that of the CPU it runs on. */
 static void wake_running(struct life *l, const struct event *e)
 {
@@ -366,17 +218,19 @@ static void wake_running(struct life *l, const struct event *e)
 		clocks_contradict(c.now_ns - l->since_ns);
 	l->is_unwoken = false;
 	l->woken_ns = c.now_ns;
+	l->woken_by = number_of_waker(l, e);
 	l->woken_by_cpu = e->cpu;
 }
 
 static void waking(const struct event *e)
 {
 	struct life *l = meant(e->pid);
-	struct life *waker;
-	u32 by = 0;
 
 	if (!l || !is_cpu(e->value))
 		return;
+	if (l->left_unseen && e->kind == EVENT_WAKING && l->state == RUNNABLE &&
+	    output_set_blocked(l->number))
+		l->state = BLOCKED;
 	if (l->state == RUNNABLE && e->kind != EVENT_WAKING) {
 		l->cpu = (u16)e->value;
 		output_set_wake_cpu(l->number, l->cpu);
@@ -386,12 +240,9 @@ static void waking(const struct event *e)
 	if (l->state != NEW && l->state != BLOCKED)
 		return;
 	c.nr_wakeups += l->state == BLOCKED;
-	waker = waker_of(e);
-	if (l->state == NEW)
-		by = l->parent;
-	else if (waker && waker->state == RUNNING && l->number)
-		by = waker->number;
-	arrive_or_wake(l, c.now_ns, (u16)e->value, by);
+	task_wakes(l, c.now_ns, (u16)e->value,
+		       l->state == NEW ? l->parent :
+		       l->number ? number_of_waker(l, e) : 0);
 }
 
 static void migrate(const struct event *e)
@@ -473,12 +324,12 @@ static void member(const struct event *e)
 	if (!l->is_meant)
 		return;
 	if (e->flags & 1)
-		arrive_or_wake(l, c.now_ns, e->cpu, 0);
+		task_wakes(l, c.now_ns, e->cpu, 0);
 	for (u32 cpu = 0; cpu < c.header->nr_cpus; cpu++) {
 		if (c.cpus[cpu].outsider != e->pid)
 			continue;
 		end_outsider((u16)cpu, c.now_ns);
-		make_running(l, (u16)cpu, c.now_ns);
+		task_ran_unseen(l, (u16)cpu, c.now_ns);
 		return;
 	}
 }
@@ -502,10 +353,23 @@ static void begin(void)
 
 		if (!l->is_meant || (l->state != RUNNABLE && !is_running))
 			continue;
-		arrive_or_wake(l, 0, l->cpu, 0);
+		task_wakes(l, 0, l->cpu, 0);
 		if (is_running)
-			run(l, 0, l->cpu);
+			task_runs(l, 0, l->cpu);
 	}
+}
+
+/* What a task does on a CPU, it does while it runs there. */
+static void account(const struct event *e)
+{
+	struct processor *p = &c.cpus[e->cpu];
+	bool is_of_waker = e->kind == EVENT_WAKING || e->kind == EVENT_WAKEUP ||
+			   e->kind == EVENT_NEW || e->kind == EVENT_FORK;
+	bool is_account = e->kind == EVENT_RUNTIME && !(e->flags & EVENT_ELSEWHERE);
+
+	if (p->life && c.lives[p->life].pid == (is_of_waker ? e->other : e->pid) &&
+	    (is_account || (p->accounted_ns && e->kind != EVENT_RUNTIME)))
+		p->accounted_ns = c.now_ns;
 }
 
 static void handle(const struct event *e)
@@ -519,6 +383,7 @@ static void handle(const struct event *e)
 	if (!c.has_begun && e->t_ns >= c.origin_ns)
 		begin();
 	c.now_ns = c.has_begun ? e->t_ns - c.origin_ns : 0;
+	account(e);
 	switch (e->kind) {
 	case EVENT_SWITCH:
 		switch_tasks(e);
@@ -575,7 +440,7 @@ static void end(void)
 	c.now_ns = c.end_ns - c.origin_ns;
 	for (u32 cpu = 0; cpu < c.header->nr_cpus; cpu++) {
 		if (c.cpus[cpu].life)
-			stop(&c.lives[c.cpus[cpu].life], SL_STOP_HORIZON);
+			task_stops(&c.lives[c.cpus[cpu].life], SL_STOP_HORIZON);
 		end_outsider((u16)cpu, c.now_ns);
 	}
 }

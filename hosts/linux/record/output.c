@@ -85,6 +85,19 @@ void output_set_wake_cpu(uint32_t task, uint16_t cpu)
 	}
 }
 
+bool output_set_blocked(uint32_t task)
+{
+	for (u32 i = out.nr; task && i--;) {
+		struct sl_record *r = &out.records[i];
+
+		if (r->task == task && r->kind == SL_RECORD_STOP) {
+			r->flags = SL_STOP_BLOCKED;
+			return true;
+		}
+	}
+	return false;
+}
+
 void output_open(const char *path, uint32_t nr_cpus, uint64_t tick_ns)
 {
 	struct sl_record_header header = {

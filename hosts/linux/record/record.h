@@ -277,6 +277,8 @@ void output_put(uint64_t t_ns, uint32_t task, uint16_t cpu, uint8_t kind,
 		uint8_t flags, uint64_t arg);
 /* The CPU that was chosen is known a little after the wake-up. */
 void output_set_wake_cpu(uint32_t task, uint16_t cpu);
+/* The last stop of a task was a block. Return: whether it could still be changed. */
+bool output_set_blocked(uint32_t task);
 /* Return: how many records there are, without the one that ends the file. */
 uint64_t output_close(uint64_t end_ns);
 
