@@ -125,7 +125,7 @@ def test_command_says_how_many_there_are_and_how_many_were_run(tmp_path, simulat
     (window,) = answer["windows"]
     assert window["is_complete"] and window["is_counted"] and window["run"] == window["schedules"] > 10
     text = " ".join(done.stdout.split())
-    assert f"{window['run']:,} schedules of at most 2 preemptions in 1 windows, of which all were run" in text
+    assert f"{window['run']:,} schedules of at most 2 preemptions in 1 window, of which all were run" in text
     failed = check(TORN, *one, cwd=tmp_path)
     assert failed.returncode == 1 and "First found with every schedule of a window" in failed.stdout
     (file,) = tmp_path.glob("out/check/torn_counter/race-1.toml")
@@ -134,6 +134,9 @@ def test_command_says_how_many_there_are_and_how_many_were_run(tmp_path, simulat
     answer = json.loads(drawn.stdout)
     assert answer["worlds"] == 2 and all(each["is_complete"] for each in answer["windows"])
     assert check(NONE, "--interleave", "all:2", cwd=tmp_path).returncode == 2
+    (tmp_path / "one.toml").write_text(f"{MARK}{json.dumps(how)}\n{to_toml(replace(SLICES, n_cpus=1))}")
+    alone = check(NONE, *one[:3], "--interleave", "all:2", cwd=tmp_path).stdout
+    assert "CPUs did not interleave" in " ".join(alone.split()) and "schedule" not in alone
 
 
 def test_what_fails_in_a_given_workload_is_a_file_of_its_own(tmp_path, simulator):

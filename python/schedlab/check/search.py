@@ -250,7 +250,8 @@ def _try_schedules(
         bound = choose_window(laboratory, world, task.bound, rng)
         if bound.from_ns < 0:
             without = replace(world, interleaving="0@0-0:")
-            batch.add(without, laboratory.try_world(without))
+            batch.count(replace(world, interleaving=""))  # nothing can come next
+            batch.note(without, laboratory.try_world(without))
             return batch
         batch.count(world)
         for covered, tried in every_schedule(

@@ -73,7 +73,11 @@ def _schedules(report: Report) -> list[str]:
     of = "all" if all(each.is_complete for each in windows) else (
         f"{n_run:,} of {'' if all(each.is_counted for each in windows) else 'at least '}{n_known:,}"
     )  # fmt: skip
-    text = f"{n_known:,} schedules of at most {most} preemptions in {len(windows)} windows, of which {of} were run"
+    schedules, preemptions, places = (
+        f"{n:,} {what}{'s' * (n != 1)}"
+        for n, what in ((n_known, "schedule"), (most, "preemption"), (len(windows), "window"))
+    )
+    text = f"{schedules} of at most {preemptions} in {places}, of which {of} were run"
     if len(windows) > 1:
         return [text]
     rest = (
