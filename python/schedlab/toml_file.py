@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,20 @@ class Source:
         """End here if anything was wrong."""
         if self.faults:
             raise SpecError(sorted(self.faults, key=lambda fault: fault.line or 0))
+
+
+@dataclass
+class Spot:
+    """A table of a file."""
+
+    source: Source
+    at: Place  #: Where it is, such as `("runs", 0)`.
+    place: str  #: The same in words.
+
+    def fault(self, problem: str, *key: str | int) -> None:
+        """Note an error; its line is that of `key`, by default the word that the text begins with."""
+        word = re.match(r"[\w.-]+", problem)
+        self.source.fault((*self.at, *(key or (word[0].split(".") if word else ()))), self.place, problem)
 
 
 def read_source(

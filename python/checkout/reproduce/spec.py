@@ -25,7 +25,7 @@ from typing import Any
 from schedlab.errors import SpecError, did_you_mean
 from schedlab.hosts.choose import HOST_NAMES, why_no_option
 from schedlab.model import OPTIONS, Execution, Machine, read_options
-from schedlab.toml_file import Source, read_source
+from schedlab.toml_file import Source, Spot, read_source
 
 from .formula import HERE, Measure
 
@@ -170,25 +170,17 @@ class Experiment:
         return self.primary if self.primary in claim.on else next(iter(claim.on), "")
 
 
-class _Entry:
-    """One TOML table that is read key by key; what is left over is an error.
-
-    `at` is where in the file, such as `("runs", 0)`, and `place` the same in words.
-    """
+class _Entry(Spot):
+    """One TOML table that is read key by key; what is left over is an error."""
 
     def __init__(self, source: Source, at: Sequence[str | int], place: str, values: Mapping[str, Any]):
-        self._source, self._at, self.place, self._values = source, tuple(at), place, dict(values)
+        super().__init__(source, tuple(at), place)
+        self._values = dict(values)
         self._known: list[str] = []
-
-    def fault(self, problem: str, key: str | None = None) -> None:
-        """Note an error; its line is that of `key`, by default the word that the text begins with."""
-        word = re.match(r"[\w.-]+", problem)
-        path = [key] if key is not None else word[0].split(".") if word else []
-        self._source.fault((*self._at, *path), self.place, problem)
 
     def below(self, place: str, values: Mapping[str, Any], *at: str | int) -> _Entry:
         """A table within this one."""
-        return _Entry(self._source, (*self._at, *at), place, values)
+        return _Entry(self.source, (*self.at, *at), place, values)
 
     def take(self, key: str, kind: type, default: Any = None) -> Any:
         """Value of a key; without a default it must be there."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -25,7 +25,7 @@ from ..hosts.kernel_boot import CPUS_MAX as KERNEL_CPUS_MAX
 from ..metrics.dictionary import find_metric
 from ..model import CPUS_MAX
 from ..policy.find import find_policy, list_policies
-from ..toml_file import Place, Source, read_source
+from ..toml_file import Source, Spot, read_source
 from ..units import parse_count, parse_duration
 from ..workload.find import load_workload
 from ..workload.model import Workload
@@ -267,7 +267,8 @@ def read_assignment(path: Path) -> Assignment:
     for key in source.values:
         if key not in known:
             source.fault((key,), "", f"unknown table {key!r}{did_you_mean(key, known)}")
-    head = _table(AssignmentTable, source, ("assignment",), "assignment", source.values.get("assignment", {}))
+    top = Spot(source, ("assignment",), "assignment")
+    head = _table(AssignmentTable, top, source.values.get("assignment", {}))
     works = _workloads(source, path.parent)
     patches = tuple(head.patches or ()) if head is not None else ()
     programs = _programs(source, path.parent, works, head.policy if head is not None and patches else "")
@@ -280,12 +281,12 @@ def read_assignment(path: Path) -> Assignment:
         if not found and key not in source.values:
             source.fault((), "", f"no [[{key}]]: an assignment has at least one")
     if patches:
-        _check_patches(source, patches, works, head.policy)
+        _check_patches(top, patches, works, head.policy)
     starter = None
     if head is not None and head.starter is not None:
         starter = path.parent / head.starter
         if not starter.is_file():
-            source.fault(("assignment", "starter"), "assignment", f"starter: no such file {starter}")
+            top.fault(f"starter: no such file {starter}")
     source.check()
     assert head is not None
     return Assignment(
@@ -304,8 +305,8 @@ def read_assignment(path: Path) -> Assignment:
     )
 
 
-def _table(model: Any, source: Source, at: Place, place: str, values: object) -> Any:
-    return read_table(model, values, source, at=at, place=place, tick_ns=10_000_000)
+def _table(model: Any, spot: Spot, values: object) -> Any:
+    return read_table(model, values, spot.source, at=spot.at, place=spot.place, tick_ns=10_000_000)
 
 
 def _list(source: Source, key: str) -> list[tuple[int, Any]]:
@@ -320,13 +321,13 @@ def _workloads(source: Source, folder: Path) -> dict[str, Graded]:
     """All `[[workload]]`."""
     found: dict[str, Graded] = {}
     for index, values in _list(source, "workload"):
-        at: Place = ("workload", index)
         place = f"workload {values.get('name', index + 1) if isinstance(values, dict) else index + 1}"
-        table = _table(GradedWorkloadTable, source, at, place, values)
+        spot = Spot(source, ("workload", index), place)
+        table = _table(GradedWorkloadTable, spot, values)
         if table is None:
             continue
         if table.name in found:
-            source.fault((*at, "name"), place, f"name: {table.name!r} is given twice")
+            spot.fault(f"name: {table.name!r} is given twice")
         beside = folder / table.source
         is_file = table.source.partition(":")[0].endswith((".toml", ".csv", ".json"))
         try:
@@ -335,15 +336,13 @@ def _workloads(source: Source, folder: Path) -> dict[str, Graded]:
             source.faults.extend(error.faults)
             continue
         except SchedlabError as error:
-            source.fault((*at, "source"), place, f"source: {error}")
+            spot.fault(f"source: {error}")
             continue
         n_cpus = table.cpus or max(workload.cpus, workload.cpus_min, 1)
         if n_cpus < workload.cpus_min:
-            source.fault((*at, "cpus"), place, f"cpus: it needs at least {workload.cpus_min} (got {n_cpus})")
+            spot.fault(f"cpus: it needs at least {workload.cpus_min} (got {n_cpus})")
         if table.host == "kernel" and n_cpus > KERNEL_CPUS_MAX:
-            source.fault(
-                (*at, "cpus"), place, f"cpus: the kernel has at most {KERNEL_CPUS_MAX} (got {n_cpus})"
-            )
+            spot.fault(f"cpus: the kernel has at most {KERNEL_CPUS_MAX} (got {n_cpus})")
         found[table.name] = Graded(table.name, workload, n_cpus, table.hidden, table.host == "kernel")
     return found
 
@@ -354,35 +353,35 @@ def _programs(
     """All `[[program]]`."""
     found: dict[str, GradedProgram] = {}
     for index, values in _list(source, "program"):
-        at: Place = ("program", index)
         place = f"program {values.get('name', index + 1) if isinstance(values, dict) else index + 1}"
-        table = _table(GradedProgramTable, source, at, place, values)
+        spot = Spot(source, ("program", index), place)
+        table = _table(GradedProgramTable, spot, values)
         if table is None:
             continue
         path = folder / table.source
         if table.name in found or table.name in works:
-            source.fault((*at, "name"), place, f"name: {table.name!r} is given twice")
+            spot.fault(f"name: {table.name!r} is given twice")
         elif path.suffix != ".c" or not path.is_file():
-            source.fault((*at, "source"), place, f"source: no C file {path}")
+            spot.fault(f"source: no C file {path}")
         elif any(re.search(r"\s", word) for word in table.arguments):
-            source.fault((*at, "arguments"), place, "arguments: the kernel takes words without blanks")
+            spot.fault("arguments: the kernel takes words without blanks")
         found[table.name] = GradedProgram(table.name, path, table.arguments, table.cpus, policy, table.hidden)
     return found
 
 
-def _check_patches(source: Source, patches: Sequence[str], works: Mapping[str, Graded], policy: str) -> None:
+def _check_patches(top: Spot, patches: Sequence[str], works: Mapping[str, Graded], policy: str) -> None:
     """Hold `patches`, and what goes with it, against what there is."""
-    at: Place = ("assignment", "patches")
     for pattern in patches:
         if not pattern.startswith(PATCHED) or ".." in pattern:
             asked = " or ".join(PATCHED)
-            source.fault(at, "assignment", f"patches: must be files below {asked} (got {pattern!r})")
+            top.fault(f"patches: must be files below {asked} (got {pattern!r})")
     for name, graded in works.items():
         if not graded.is_in_kernel:
-            source.fault(at, f"workload {name}", 'a patch is of the teaching kernel: write host = "kernel"')
+            spot = replace(top, place=f"workload {name}")
+            spot.fault('a patch is of the teaching kernel: write host = "kernel"', "patches")
     if policy not in list_policies():
         hint = did_you_mean(policy, list_policies())
-        source.fault(("assignment", "policy"), "assignment", f"policy: no policy {policy!r}{hint}")
+        top.fault(f"policy: no policy {policy!r}{hint}")
 
 
 def _test(
@@ -394,40 +393,40 @@ def _test(
     folder: Path,
 ) -> Test | None:
     """One `[[test]]`; None where anything was wrong with it."""
-    at: Place = ("test", index)
     name = values.get("name") if isinstance(values, dict) else None
     place = f"test {name!r}" if name else f"test {index + 1}"
+    spot = Spot(source, ("test", index), place)
     n_before = len(source.faults)
-    table = _table(TestTable, source, at, place, values)
+    table = _table(TestTable, spot, values)
     if table is None:
         return None
     rules = [rule for rule in RULES if getattr(table, rule)]
     if len(rules) != 1:
         got = f"has {' and '.join(rules)}" if rules else "has none"
-        source.fault(at, place, f"a test has one of {', '.join(RULES)}; this one {got}")
+        spot.fault(f"a test has one of {', '.join(RULES)}; this one {got}")
         return None
     rule = rules[0]
     key = RULES[rule][0]
     for other, needed in (("within", "shares"), ("by", "better_than"), ("tasks", "shares")):
         if getattr(table, other) is not None and rule != needed:
-            source.fault((*at, other), place, f"{other}: only a test with {needed!r} has it")
+            spot.fault(f"{other}: only a test with {needed!r} has it")
     if key is not None and getattr(table, key) is None:
-        source.fault(at, place, f"key {key!r} is missing")
+        spot.fault(f"key {key!r} is missing")
         return None
-    names = _names(source, at, place, table, rule, works, programs)
-    _check_tasks(source, at, place, table, [works[name] for name in names if name in works])
-    metric = _metric(source, at, place, table, rule)
+    names = _names(spot, table, rule, works, programs)
+    _check_tasks(spot, table, [works[name] for name in names if name in works])
+    metric = _metric(spot, table, rule)
     test = Test(
         name=table.name,
         about=table.about or "",
         rule=rule,
         points=table.points,
-        levels=_levels(source, at, place, table, key),
+        levels=_levels(spot, table, key),
         workloads=names,
         is_hidden=table.hidden,
         is_split=table.each,
         metric=metric,
-        baseline=_baseline(source, at, place, table, folder),
+        baseline=_baseline(spot, table, folder),
         shares_by=table.shares or "",
         tasks=tuple(table.tasks or ()),
         finish_ns=table.finish or {},
@@ -437,9 +436,7 @@ def _test(
 
 
 def _names(
-    source: Source,
-    at: Place,
-    place: str,
+    spot: Spot,
     table: TestTable,
     rule: str,
     works: Mapping[str, Graded],
@@ -451,26 +448,26 @@ def _names(
     key, other = ("programs", "workloads") if rule == "prints" else ("workloads", "programs")
     there: Mapping[str, Any] = programs if rule == "prints" else works
     if getattr(table, other) is not None:
-        source.fault((*at, other), place, f"{other}: a test with {rule!r} is about {key}")
+        spot.fault(f"{other}: a test with {rule!r} is about {key}")
     named = getattr(table, key)
     for number, name in enumerate(named or ()):
         if name not in there:
             hint = did_you_mean(name, there)
-            source.fault((*at, key, number), place, f"{key}: no [[{key[:-1]}]] {name!r}{hint}")
+            spot.fault(f"{key}: no [[{key[:-1]}]] {name!r}{hint}", key, number)
         elif rule in OF_SANDBOX and there[name].is_in_kernel:
-            source.fault((*at, key, number), place, f"{rule}: {name} runs in the kernel, which cannot tell")
+            spot.fault(f"{rule}: {name} runs in the kernel, which cannot tell", key, number)
     for number, pattern in enumerate(table.prints or ()):
         try:
             re.compile(pattern)
         except re.error as error:
-            source.fault((*at, "prints", number), place, f"prints: {pattern!r} is no pattern: {error}")
+            spot.fault(f"prints: {pattern!r} is no pattern: {error}", "prints", number)
     every = [name for name in there if rule not in OF_SANDBOX or not there[name].is_in_kernel]
     if not every and not named:
-        source.fault(at, place, f"no [[{key[:-1]}]] that {rule!r} could be about")
+        spot.fault(f"no [[{key[:-1]}]] that {rule!r} could be about")
     return tuple(named or every)
 
 
-def _check_tasks(source: Source, at: Place, place: str, table: TestTable, chosen: Sequence[Graded]) -> None:
+def _check_tasks(spot: Spot, table: TestTable, chosen: Sequence[Graded]) -> None:
     """Hold the names of tasks against what there is."""
     for key, names in (("finish", table.finish or ()), ("tasks", table.tasks or ())):
         for name in names:
@@ -478,31 +475,31 @@ def _check_tasks(source: Source, at: Place, place: str, table: TestTable, chosen
                 tasks = [task.name for task in each.workload.tasks]
                 if name not in tasks:
                     hint = did_you_mean(name, tasks)
-                    source.fault((*at, key), place, f"{key}: {each.name} has no task {name!r}{hint}")
+                    spot.fault(f"{key}: {each.name} has no task {name!r}{hint}")
     if table.shares is not None and table.shares not in ("weight", "tickets"):
-        source.fault((*at, "shares"), place, f"shares: must be weight or tickets (got {table.shares!r})")
+        spot.fault(f"shares: must be weight or tickets (got {table.shares!r})")
 
 
-def _metric(source: Source, at: Place, place: str, table: TestTable, rule: str) -> str:
+def _metric(spot: Spot, table: TestTable, rule: str) -> str:
     """The metric's whole name; empty where the rule has none."""
     if rule not in ("at_most", "at_least", "better_than"):
         if table.metric is not None:
-            source.fault((*at, "metric"), place, f"metric: a test with {rule!r} has none")
+            spot.fault(f"metric: a test with {rule!r} has none")
         return ""
     if table.metric is None:
-        source.fault(at, place, "key 'metric' is missing")
+        spot.fault("key 'metric' is missing")
         return ""
     try:
         metric = find_metric(table.metric)
     except NotFoundError as error:
-        source.fault((*at, "metric"), place, f"metric: {error}")
+        spot.fault(f"metric: {error}")
         return ""
     if metric.level != "run" or (rule == "better_than" and metric.direction == "none"):
-        source.fault((*at, "metric"), place, f"metric: {metric.name} is none of a run that can be better")
+        spot.fault(f"metric: {metric.name} is none of a run that can be better")
     return metric.name
 
 
-def _baseline(source: Source, at: Place, place: str, table: TestTable, folder: Path) -> str:
+def _baseline(spot: Spot, table: TestTable, folder: Path) -> str:
     """The other policy as `load_policy` takes it; empty: none."""
     if table.better_than is None:
         return ""
@@ -511,31 +508,29 @@ def _baseline(source: Source, at: Place, place: str, table: TestTable, folder: P
     try:
         find_policy(named)
     except SchedlabError as error:
-        source.fault((*at, "better_than"), place, f"better_than: {error}")
+        spot.fault(f"better_than: {error}")
     return named
 
 
-def _levels(source: Source, at: Place, place: str, table: TestTable, key: str | None) -> tuple[Level, ...]:
+def _levels(spot: Spot, table: TestTable, key: str | None) -> tuple[Level, ...]:
     """The test's own limit, then those of `partial`, which are weaker and worth less."""
     levels = [Level(table.points, None if key is None else float(getattr(table, key)))]
     is_upward = key in ("by", "at_least")  # a larger limit is the stricter one
     for number, values in enumerate(table.partial):
-        where: Place = (*at, "partial", number)
+        where = replace(spot, at=(*spot.at, "partial", number))
         if key is None:
-            source.fault(
-                where, place, f"partial: {table.name!r} has no limit that could be weaker; use each = true"
-            )
+            where.fault(f"partial: {table.name!r} has no limit that could be weaker; use each = true")
             break
-        less = _table(_Limits, source, where, f"{place}, partial {number + 1}", values)
+        less = _table(_Limits, replace(where, place=f"{spot.place}, partial {number + 1}"), values)
         if less is None:
             continue
         limit = getattr(less, key)
         if limit is None:
-            source.fault(where, place, f"partial: key {key!r} is missing")
+            where.fault(f"partial: key {key!r} is missing")
             continue
         before = levels[-1]
         assert before.limit is not None
         if less.points >= before.points or (limit >= before.limit if is_upward else limit <= before.limit):
-            source.fault(where, place, f"partial: {key} must be weaker and worth less than the one before")
+            where.fault(f"partial: {key} must be weaker and worth less than the one before")
         levels.append(Level(less.points, float(limit)))
     return tuple(levels)
