@@ -92,10 +92,7 @@ def changed(runs, tmp_path, **keys):
     ("keys", "message"),
     [
         ({"host": "uthreads"}, "mixed ran on uthreads; a page runs the simulator only"),
-        (
-            {"record_hash": "0" * 64},
-            "mixed, rr, seed 1: this version of schedlab gives other records",
-        ),
+        ({"record_hash": "0" * 64}, "mixed, rr, seed 1: this version of schedlab gives other records"),
         ({"program_hash": "0" * 64}, "seed-1-000000000000.slprog is not there any more"),
         ({"directory": "/nowhere"}, "the source of rr is not in the folder"),
     ],

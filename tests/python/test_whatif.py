@@ -153,6 +153,23 @@ def test_a_copy_of_a_recording_is_no_echo_of_it(recording, tmp_path):
     assert (first != second).any() and twice.n_tasks == 2 * compile_workload(workload, seed=1).n_tasks
 
 
+def test_a_recording_that_was_cut_off_is_given_time_for_more_load(simulator, tmp_path):
+    """Its tasks had not ended; those of a workload file that never ends do as much more as they have time for."""
+    subject = open_subject(str(TRACE), tmp_path)
+    times = [
+        compile_workload(replace(subject.workload, copies=n), seed=1).header["horizon_ns"] for n in (1, 3)
+    ]
+    assert times[0] > 0 and times[1] == 3 * times[0]
+    found, _ = what_if(subject, ["rr"], tmp_path / "out", metrics=["wakeup_p99"], load="2", n_seeds=1)
+    assert ("eevdf", "at 2 times the load") in {(row["policy"], row["change"]) for row in found["ranking"]}
+    assert any(
+        re.search("as many times its time: makespan says only that", text) for text in found["warnings"]
+    )
+    (tmp_path / "w.toml").write_text(EVERYTHING.replace("[[group]]", 'horizon = "1s"\n[[group]]', 1))
+    endless = replace(load_workload(str(tmp_path / "w.toml")), copies=3)
+    assert compile_workload(endless, seed=1).header["horizon_ns"] == 10**9
+
+
 def test_a_weight_is_the_nearest_that_a_nice_value_gives_and_a_cgroup_has_any(tmp_path):
     (tmp_path / "w.toml").write_text(EVERYTHING)
     changes = read_changes(load_workload(str(tmp_path / "w.toml")), "", "", "child=2,web=2").values()

@@ -227,7 +227,7 @@ def what_if(
         "metrics": asked, "seeds": n_seeds, "vary_share": subject.workload.vary_share,
         "baseline": baseline.policy, "confidence": CONFIDENCE, "fidelity": None, "ranking": [],
         "failed": [{"policy": each.policy, "change": each.change, "error": each.error} for each in alternatives if each.error],
-        "warnings": _warnings(runs.comparisons, asked), "winner": None, "confirmed": None, "load": None, "advice": "",
+        "warnings": _warnings(runs.comparisons, asked) + _window_warnings(subject.workload, workloads), "winner": None, "confirmed": None, "load": None, "advice": "",
     }  # fmt: skip
     if baseline.error:
         found["advice"] = f"none: under {baseline.policy}, which all others are held against, runs failed"
@@ -428,6 +428,15 @@ def _warnings(comparisons: Sequence[dict[str, Any]], asked: Sequence[str]) -> li
     """Where a metric is not of the same tasks on both sides."""
     grave = (w for each in comparisons for w in each["warnings"] if w["kind"] == "survivors")
     return list(dict.fromkeys(f"{w['policy']}: {w['text']}" for w in grave if {*asked} & {*w["metrics"]}))
+
+
+def _window_warnings(own: Workload, changed: Sequence[Workload]) -> list[str]:
+    """Where tasks had not ended when the recording did, its time is what more load is given more of."""
+    times = [str(each.copies) for each in changed if each.copies > 1]
+    if not times or not own.program or not read_program(own.program).header["horizon_ns"]:
+        return []
+    text = "some tasks had not ended with the recording, so that more load is given as many times its time"
+    return [f"at {' and '.join(times)} times the load: {text}: makespan says only that"]
 
 
 def _advise(found: dict[str, Any], plan: Plan, confirm: Callable[[], dict[str, Any] | None]) -> None:

@@ -64,7 +64,10 @@ def compile_workload(workload: Workload, *, seed: int) -> Program:
         programs = [varied(recorded, share=workload.vary_share, seed=each) for each in seeds]
     else:
         programs = [_Compiler(workload, each).program() for each in seeds]
-    return weighted(joined(programs) if len(programs) > 1 else programs[0], workload.weights)
+    # What was recorded until a horizon is done by then on a machine as busy as that; twice of it needs twice the time.
+    n_horizons = len(programs) if workload.program else 1
+    program = joined(programs, n_horizons=n_horizons) if len(programs) > 1 else programs[0]
+    return weighted(program, workload.weights)
 
 
 class _Compiler:

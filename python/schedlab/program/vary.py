@@ -60,8 +60,8 @@ def weighted(program: Program, factors: Mapping[str, float]) -> Program:
     return _with_table(program, "tasks", rows)
 
 
-def joined(programs: Sequence[Program]) -> Program:
-    """All of them at once, each with locks, pipes and groups of its own; name and end are the first one's."""
+def joined(programs: Sequence[Program], *, n_horizons: int = 1) -> Program:
+    """All of them at once, each with locks, pipes and groups of its own; they get so many times the first one's time."""
     first = programs[0]
     tables: dict[str, list[np.ndarray]] = {"tasks": [], "ops": [], "objects": [], "values": []}
     strings = StringTable()
@@ -88,7 +88,10 @@ def joined(programs: Sequence[Program]) -> Program:
             tables[name].append(part)
         offset = int(program.header["strings_off"])
         strings.bytes += program.data[offset : offset + int(program.header["strings_bytes"])]
-    header = {name: int(first.header[name]) for name in ("seed", "horizon_ns", "name", "version", "flags")}
+    header: dict[str, int] = {
+        name: int(first.header[name]) for name in ("seed", "horizon_ns", "name", "version", "flags")
+    }
+    header["horizon_ns"] *= n_horizons
     tasks, ops, objects, values = map(np.concatenate, tables.values())
     data = program_bytes(
         tasks=tasks, ops=ops, objects=objects, values=values, strings=strings,
