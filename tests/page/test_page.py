@@ -254,6 +254,15 @@ def test_paper_shows_charts_that_nobody_scrolled_to(visit, report, scheme):
     assert (page.evaluate("schedlab.viewers[0].ink.ground") == "#ffffff") == (scheme == "light")
 
 
+def test_a_cut_name_is_no_wider_than_its_place(visit, report):
+    """Its first letters are wider than the mean one."""
+    page = visit(report)
+    cut = """() => { const c = schedlab.viewers[0].lanes[0].context, text = fitted(c, "mmmmmmmmmmiiiiiiiiiiiiiiiiiiii", 80);
+      return [text, c.measureText(text).width]; }"""
+    text, width = page.evaluate(cut)
+    assert re.fullmatch("m{3,}…", text) and width <= 80
+
+
 def test_a_long_wait_is_shown_in_both_charts(visit, simulator, tmp_path):
     """The button of the second policy's longest wait: both policies, its window, its task under the keys."""
     found, _ = what_if(

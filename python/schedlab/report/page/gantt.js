@@ -284,8 +284,11 @@ class Lane {
 // As much of a text as fits; nothing rather than a single letter of a long word.
 function fitted(context, text, width) {
   if (!text || context.measureText(text).width <= width) return text;
-  const letters = Math.floor((text.length * width) / context.measureText(text).width) - 1;
-  return letters < 2 ? "" : `${text.slice(0, letters)}\u2026`;
+  const cut = (letters) => `${text.slice(0, letters)}\u2026`;
+  let letters = Math.floor((text.length * width) / context.measureText(text).width) - 1;
+  // The first letters can be wider than the mean one.
+  while (letters >= 2 && context.measureText(cut(letters)).width > width) letters--;
+  return letters < 2 ? "" : cut(letters);
 }
 
 const lightness = new Map();
