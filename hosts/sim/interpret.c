@@ -61,8 +61,7 @@ static void fail_lock(struct sim_task *t, u32 object, bool is_lock)
 				   sl_program_objects(sim.program)[object].name));
 }
 
-/* Start the life of @t, on the CPU of @parent or, from outside, on CPU 0. */
-void sim_task_begin(struct sim_task *t, struct sim_task *parent)
+static void attach(struct sim_task *t, struct sim_task *parent)
 {
 	const struct sl_program_task *pt =
 		&sl_program_tasks(sim.program)[t - sim.tasks];
@@ -77,15 +76,33 @@ void sim_task_begin(struct sim_task *t, struct sim_task *parent)
 		.given = pt->attr_given & ~(1U << TASK_ATTR_WEIGHT),
 	};
 
-	t->parent = parent;
 	if (parent)
 		sl_task_set_cgroup(&t->core, parent->core.p.cgroups->dfl_cgrp);
-	t->player.arrival_ns = sim_now_ns;
-	sim.nr_started++;
-	if (sim_start(t, &attr, parent))
+	if (sim_attach(t, &attr, parent))
 		sim_fail("program", t->core.p.pid,
 			 "no room for task %s[%d]: the task_attrs map is full",
 			 t->core.p.comm, t->core.p.pid);
+}
+
+/* Where an arrival is a wake-up, all tasks exist before the policy is loaded. */
+void sim_task_attach_all(void)
+{
+	const struct sl_program_task *pts = sl_program_tasks(sim.program);
+
+	for (u32 i = 0; i < sim.nr_tasks; i++)
+		attach(&sim.tasks[i], pts[i].parent == SL_PROGRAM_NONE ?
+		       NULL : &sim.tasks[pts[i].parent]);
+}
+
+/* Start the life of @t, on the CPU of @parent or, from outside, on CPU 0. */
+void sim_task_begin(struct sim_task *t, struct sim_task *parent)
+{
+	t->parent = parent;
+	if (!sim.options->arrivals_wake)
+		attach(t, parent);
+	t->player.arrival_ns = sim_now_ns;
+	sim.nr_started++;
+	sim_start(t, parent);
 }
 
 static void fail_step(struct sim_task *t, const struct sl_program_op *op)

@@ -111,17 +111,22 @@ bool sim_tick(void)
 }
 
 /* @parent: NULL: the host starts it. Return: 0, or -errno when the core has no room. */
-int sim_start(struct sim_task *t, const struct task_attr *attr, struct sim_task *parent)
+int sim_attach(struct sim_task *t, const struct task_attr *attr, struct sim_task *parent)
 {
-	bool was_there = parent ? sim.options->arrivals_wake : sim.options->roots_wake;
 	int err = sl_task_give_attrs(&t->core, attr);
 
-	if (err)
-		return err;
-	sl_task_attach(&t->core, parent ? &parent->core : NULL);
+	if (!err)
+		sl_task_attach(&t->core, parent ? &parent->core : NULL);
+	return err;
+}
+
+/* @t is attached. @parent: as above. */
+void sim_start(struct sim_task *t, struct sim_task *parent)
+{
+	bool was_there = parent ? sim.options->arrivals_wake : sim.options->roots_wake;
+
 	sl_task_start(sim_core_cpu, &t->core, was_there ? SCX_WAKE_TTWU : SCX_WAKE_FORK,
 		      parent ? parent->core.p.pid : 0);
-	return 0;
 }
 
 /* Only the part of a switch that lies within the run was spent. */

@@ -230,7 +230,8 @@ void sim_finish_switch(struct sim_cpu *c, struct sim_task *t);
 void sim_prepare_block(struct sim_task *t, const char *waits_for);
 void sim_wake(struct sim_task *t, u64 wake_flags, s32 waker_pid);
 bool sim_tick(void);
-int sim_start(struct sim_task *t, const struct task_attr *attr, struct sim_task *parent);
+int sim_attach(struct sim_task *t, const struct task_attr *attr, struct sim_task *parent);
+void sim_start(struct sim_task *t, struct sim_task *parent);
 void sim_cpu_end_all(void);
 
 /* cpu.c */
@@ -248,6 +249,7 @@ enum sim_next {
 	SIM_NEXT_NOTHING,
 };
 enum sim_next sim_interpret(struct sim_task *t);
+void sim_task_attach_all(void);
 void sim_task_begin(struct sim_task *t, struct sim_task *parent);
 
 /* device.c */

@@ -246,8 +246,10 @@ static int start_user_half(void)
 	sl_task_setup(&t->core, sim.nr_tasks, (s32)sim.nr_tasks + 1, sim_policy()->ops->name);
 	t->waiter.task = t;
 	t->io_left_bytes = 1;	/* so interpret.c goes there */
-	if (!sim_start(t, &(struct task_attr){ 0 }, NULL))
+	if (!sim_attach(t, &(struct task_attr){ 0 }, NULL)) {
+		sim_start(t, NULL);
 		return 0;
+	}
 	fail_setup("policy", "no room for the policy's user half: the task_attrs map is full");
 	return -1;
 }
@@ -363,6 +365,8 @@ static int set_up(struct sim_options *o)
 		fail_setup("usage", why);
 		return -1;
 	}
+	if (o->arrivals_wake)
+		sim_task_attach_all();
 	return start_policy(o) ? -1 : start_user_half();
 }
 

@@ -51,3 +51,42 @@ def test_credit_boosts_who_wakes_and_not_who_starts(simulator, tmp_path, arrival
         came, ran = (mine[mine["kind"] == kind] for kind in (Kind.ARRIVE, Kind.RUN))
         assert len(came) == 1 and came["arg"][0] == (1 if pid == 3 else 0)
         assert ran["t_ns"][0] - came["t_ns"][0] == wait_ms * 1_000_000
+
+
+WATCHER = """
+#include <scx/common.bpf.h>
+char _license[] SEC("license") = "GPL";
+static bool has_run;
+s32 BPF_STRUCT_OPS(w_init_task, struct task_struct *p, struct scx_init_task_args *args)
+{
+	if (args->fork)
+		scx_bpf_error("%s is forked", p->comm);
+	return 0;
+}
+void BPF_STRUCT_OPS(w_enable, struct task_struct *p)
+{
+	if (has_run)
+		scx_bpf_error("%s is enabled late", p->comm);
+}
+void BPF_STRUCT_OPS(w_running, struct task_struct *p)
+{
+	has_run = true;
+}
+SCX_OPS_DEFINE(w_ops, .init_task = (void *)w_init_task, .enable = (void *)w_enable,
+	       .running = (void *)w_running, .name = "watcher");
+"""
+
+
+@pytest.mark.parametrize("arrivals", ["start", "wake"])
+def test_tasks_that_were_there_are_enabled_as_the_policy_is_loaded(simulator, tmp_path, arrivals):
+    """As Linux does it: what a policy keeps of a task dates from then, such as its virtual time."""
+    compile_workload(parse_workload(WORKLOAD), seed=0).save(tmp_path / "program")
+    (tmp_path / "watcher.bpf.c").write_text(WATCHER)
+    built = build_policy(load_policy(str(tmp_path / "watcher.bpf.c")))
+    done = subprocess.run(
+        [simulator, "--policy", built.shared_object, "--program", tmp_path / "program",
+         "--records", tmp_path / "run.slr", "--arrivals", arrivals],
+        check=False, capture_output=True, text=True,
+    )  # fmt: skip
+    error = json.loads(done.stdout)["error"]
+    assert error is None if arrivals == "wake" else "hog is forked" in error
