@@ -10,6 +10,7 @@ import pytest
 
 from conftest import missing
 from schedlab.errors import UsageError
+from schedlab.report import interactive
 from schedlab.report.write import write_report
 from schedlab.runs.run import make_plan, run_plan
 
@@ -73,9 +74,63 @@ def test_both_sides_are_the_runs_until_a_knob_is_turned(opened, runs):
     assert turned["switches"] > second[0]["switches"]
 
 
+def test_all_seeds_are_run_again_beside_what_was_reported(opened, runs):
+    lines = opened.locator("#reported .same")
+    lines.nth(1).wait_for()
+    assert lines.all_inner_texts() == [
+        "A: rr:slice_ns=5ms: as it was run. 2 of 2 record hashes are those of the folder.",
+        "B: mlfq: as it was run. 2 of 2 record hashes are those of the folder.",
+    ]
+    opened.get_by_label("slice_ns, exact").fill("2ms")
+    opened.get_by_label("slice_ns, exact").press("Tab")
+    row = opened.locator("#reported tr[data-metric='switches']")
+    row.wait_for()
+    was, now, change = row.locator("td").all_inner_texts()
+    reported = [run["metrics"]["switches"] for run in runs[1] if run["policy"].startswith("rr")]
+    assert float(was.replace(",", "")) == pytest.approx(sum(reported) / 2, rel=0.01)
+    assert float(now.replace(",", "")) > float(was.replace(",", ""))
+    assert change.startswith("+") and change.endswith("higher in 2 of 2")
+    assert (
+        "rr:slice_ns=2ms, beside rr:slice_ns=5ms of the report"
+        in opened.locator("#reported caption").inner_text()
+    )
+    assert lines.all_inner_texts() == [
+        "B: mlfq: as it was run. 2 of 2 record hashes are those of the folder."
+    ]
+    hashes = opened.locator("#commands .hash")
+    assert "the folder" not in hashes.first.inner_text()
+    assert hashes.last.inner_text().endswith(", the same as in the folder of these runs")
+    # What the command needs to give these records.
+    command = opened.locator("#commands code").first.inner_text()
+    assert command.endswith(" --cost switch_ns=20000 --topology smt=2 --tick 10ms")
+
+
+def test_a_report_of_other_records_is_told_so_by_its_page(opened):
+    opened.locator("#reported .same").first.wait_for()
+    changed = opened.evaluate(
+        """async () => {
+      const [side] = schedlab.playground.sides, { job } = side.result, { reported } = schedlab.playground;
+      reported.of(job).runs[2].hash = "0";
+      reported.run();
+      await reported.done;
+      return [reported.element.querySelector(".same").textContent, reported.compare({ ...job, seed: 2 }, "1")];
+    }"""
+    )
+    assert "1 of 2 record hashes are those of the folder" in changed[0]
+    assert changed[1] == ", NOT that of the folder of these runs"
+
+
 def test_a_page_that_nobody_asked_it_of_has_none_of_it(runs, tmp_path):
     text = write_report(runs[0], tmp_path / "report.html").path.read_text()
     assert "frame-src" not in text and "wasm-unsafe-eval" not in text and "iframe" not in text
+
+
+@pytest.mark.parametrize(("limit", "value"), [("SECONDS_MAX", 1e-6), ("RECORDS_BYTES_MAX", 1000)])
+def test_a_run_too_long_for_a_browser_is_refused(runs, tmp_path, monkeypatch, limit, value):
+    monkeypatch.setattr(interactive, limit, value)
+    with pytest.raises(UsageError, match="mixed, rr, seed 1: too long for a browser, .* run a shorter one"):
+        write_report(runs[0], tmp_path / "report.html", is_interactive=True)
+    assert not (tmp_path / "report.html").exists()
 
 
 def changed(runs, tmp_path, **keys):

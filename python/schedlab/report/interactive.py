@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import shlex
 import tempfile
 import zlib
 from collections.abc import Sequence
@@ -25,17 +26,22 @@ from ..errors import SchedlabError, UnavailableError, UsageError
 from ..hosts.choose import unavailable_reason
 from ..hosts.host import Job
 from ..hosts.wasm import WasmHost
+from ..metrics.dictionary import HEADLINES
 from ..model import RunSpec
 from ..policy.build import build_policy
 from ..policy.find import Policy, list_policies, load_policy
 from ..program.file import Program
 from ..records.file import hash_file
 from ..runs.case import options_of_run
+from ..units import format_duration
 from .data import Section
 from .playground import Archive, about_page, add_policy, add_program, document
 
 #: A page is sent by mail.
 BYTES_MAX = 8 << 20
+#: What one run may take in the sandbox, and how many bytes of records page/simulate.js keeps.
+SECONDS_MAX = 60.0
+RECORDS_BYTES_MAX = 1 << 28
 
 
 def playground_of(sections: Sequence[Section]) -> dict[str, Any]:
@@ -76,13 +82,18 @@ def playground_of(sections: Sequence[Section]) -> dict[str, Any]:
                     f"--interactive: {policy.name} has two texts in these runs; name one --workload"
                 )
             options = _try_again(section, runs[0], policy)
-        workloads.append(
-            _add_runs(archive, section) | {"options": [word for each in options for word in each]}
-        )
+        made = _add_runs(archive, section) | {"options": [word for each in options for word in each]}
+        # Once for all numbers of CPUs, of which the page has a field.
+        known = next((each for each in workloads if each["name"] == section.workload), None)
+        if known is None:
+            workloads.append(made)
+        elif known | {"cpus": 0} != made | {"cpus": 0}:
+            raise UsageError(f"--interactive: {section.workload} ran on two machines; report them one by one")
     seeds = sorted({seed for section in sections for seed in section.seeds})
     entries = [add_policy(archive, name, policy) for name, policy in policies.values()]
     about = about_page(archive, policies=entries, workloads=workloads, seeds=seeds)
-    text, digest = document(about | {"files": archive.index}, archive.packed())
+    about |= {"files": archive.index, "reported": _reported(sections)}
+    text, digest = document(about, archive.packed())
     packed = base64.b64encode(zlib.compress(text.encode(), 9)).decode("ascii")
     if len(packed) > BYTES_MAX:
         raise UsageError(
@@ -97,11 +108,37 @@ def _first(section: Section) -> str:
     runs = [runs[0] for runs in section.good.values()]
     words = {"workload": section.workload, "cpus": str(section.cpus), "seed": str(section.shown_seed)}
     for side, run in zip("ab", [*runs, *runs][:2], strict=True):
-        words[side] = (
-            RunSpec.from_json(run).policy.partition(":")[0].rpartition("/")[2].removesuffix(".bpf.c")
-        )
+        words[side] = _called(run)
         words |= {f"{side}.{knob}": str(value) for knob, value in run["knobs"].items()}
     return urlencode(words)
+
+
+def _reported(sections: Sequence[Section]) -> list[dict[str, Any]]:
+    """What runs of all seeds are held against in the page: their record hashes and metrics."""
+    return [
+        {
+            "workload": section.workload, "policy": _called(runs[0]), "cpus": section.cpus,
+            "knobs": runs[0]["knobs"],
+            "runs": {
+                run["seed"]: {"hash": run["record_hash"], "metrics": {m: run["metrics"].get(m) for m in HEADLINES}}
+                for run in runs
+            },
+        }
+        for section in sections
+        for runs in section.good.values()
+    ]  # fmt: skip
+
+
+def _called(run: dict[str, Any]) -> str:
+    """Name of a run's policy without its knobs and place."""
+    return RunSpec.from_json(run).policy.partition(":")[0].rpartition("/")[2].removesuffix(".bpf.c")
+
+
+def _machine(run: dict[str, Any]) -> str:
+    """Words of a command for the machine of a run."""
+    words = [*(f"--cost {cost}" for cost in run["costs"]), *(f"--io {each}" for each in run["io"])]
+    words += [f"--topology {run['topology']}"] if run["topology"] else []
+    return "".join(f" {word}" for word in [*words, f"--tick {format_duration(run['tick_ns'])}"])
 
 
 def _policy_of(section: Section, run: dict[str, Any]) -> tuple[str, Policy]:
@@ -141,9 +178,9 @@ def _add_runs(archive: Archive, section: Section) -> dict[str, Any]:
     first = next(iter(runs.values()))
     n_cpus_min = max(1, max(int(program.header["nr_cpus_min"]) for program in programs.values()))
     return {
-        "name": section.workload, "given": section.workload, "title": first.get("title") or section.workload,
+        "name": section.workload, "given": shlex.quote(section.workload), "title": first.get("title") or section.workload,
         "question": first.get("question") or "", "tasks": max(program.n_tasks for program in programs.values()),
-        "cpus": section.cpus, "cpus_min": n_cpus_min, "tick_ns": first["tick_ns"],
+        "cpus": section.cpus, "cpus_min": n_cpus_min, "tick_ns": first["tick_ns"], "machine": _machine(first),
     }  # fmt: skip
 
 
@@ -155,7 +192,7 @@ def _try_again(section: Section, run: dict[str, Any], policy: Policy) -> tuple[t
         raise UsageError(f"--interactive: {run['policy']}: {error}") from error
     if built.launch:
         raise UsageError(f"--interactive: {policy.name} has a launch file, for which a page has no place")
-    session = WasmHost().session(timeout_seconds=60.0)
+    session = WasmHost().session(timeout_seconds=SECONDS_MAX)
     with tempfile.TemporaryDirectory() as scratch, contextlib.closing(session):
         # Whether its tasks were there before is the one thing that the folder does not say.
         for are_roots_woken in (False, True):
@@ -165,6 +202,12 @@ def _try_again(section: Section, run: dict[str, Any], policy: Policy) -> tuple[t
                 options=options_of_run(run, are_roots_woken=are_roots_woken),
             )  # fmt: skip
             outcome = session.run(job)
+            n_bytes = job.records.stat().st_size if job.records.is_file() else 0
+            if outcome.error_kind == "timeout" or n_bytes > RECORDS_BYTES_MAX:
+                raise UsageError(
+                    f"--interactive: {job.label}, seed {job.seed}: too long for a browser, after {SECONDS_MAX:g} s or "
+                    f"{n_bytes:,} bytes of records ({RECORDS_BYTES_MAX:,} are kept); name another --workload, or run a shorter one"
+                )
             if outcome.error is not None:
                 raise UsageError(f"--interactive: {job.label} fails in the sandbox: {outcome.error}")
             if hash_file(job.records) == run["record_hash"]:

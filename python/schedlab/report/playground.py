@@ -55,6 +55,7 @@ SCRIPTS = (
     "editor.js",
     "workload.js",
     "trace.js",
+    "reported.js",
     "playground.js",
 )
 STYLES = ("report.css", "playground.css")

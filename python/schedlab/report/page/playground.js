@@ -205,19 +205,25 @@ class Side {
     }
     const job = this.job = choice;
     if (!this.policy) return this.finish(job, null);
-    const { workload, seed } = choice;
     try {
-      const [simulator, policy, { program, tasks }] = await Promise.all([moduleOf("simulator"), this.module(job),
-        choice.own ?? programOf(`${workload.name}/${seed}`)]);
+      const message = await this.messageOf(job);
       if (this.job !== job) return;
-      job.tasks = tasks;
+      job.tasks = message.tasks;
       this.worker ??= this.newWorker();
-      this.worker.postMessage({ simulator, policy: policy.module, sizes: policy.sizes, program, tasks: job.tasks, seed, cpus: choice.cpus,
-        tick_ns: workload.tick_ns, options: workload.options, knobs: job.knobs, errors: about.errors,
-        wanted: job.source === null ? [] : this.entry.knobs.map((knob) => knob.name) });
+      this.worker.postMessage(message);
     } catch (error) {
       this.finish(job, { answer: { status: "failed", error: error.message }, log: "" });
     }
+  }
+
+  // What the worker is sent.
+  async messageOf(job) {
+    const { workload, seed, cpus, knobs } = job;
+    const [simulator, policy, { program, tasks }] = await Promise.all([moduleOf("simulator"), this.module(job),
+      job.own ?? programOf(`${workload.name}/${seed}`)]);
+    return { simulator, policy: policy.module, sizes: policy.sizes, program, tasks, seed, cpus, knobs,
+      tick_ns: workload.tick_ns, options: workload.options, errors: about.errors,
+      wanted: job.source === null ? [] : this.entry.knobs.map((knob) => knob.name) };
   }
 
   async module(job) {
@@ -276,6 +282,7 @@ class Playground {
     this.compiler = new Compiler(this);
     this.editor = new Editor(this);
     this.sides = SIDES.map((key) => new Side(key, this));
+    this.reported = about.reported ? new Reported(this) : null;
     this.form.workload.addEventListener("change", () => {
       this.form.cpus.value = this.workload.cpus;
       this.changed();
@@ -354,14 +361,15 @@ class Playground {
 
   run() {
     this.began = performance.now();
+    this.reported?.stop("");
     this.settled = new Promise((resolve) => { this.settle = resolve; });
     document.getElementById("stop").disabled = false;
     this.say("Running.");
     const seed = Number(this.form.seed.value), { own } = this;
     const made = this.workload === own ? { program: own.program(seed), tasks: own.tasks, toml: own.toml } : null;
-    const { name, given, tick_ns, options } = this.workload;
+    const { name, given, tick_ns, options, machine } = this.workload;
     for (const side of this.sides) {
-      const choice = { workload: { name, given, tick_ns, options }, own: made, cpus: this.cpus, seed,
+      const choice = { workload: { name, given, tick_ns, options, machine }, own: made, cpus: this.cpus, seed,
         policy: side.policy, source: side.source, knobs: { ...side.knobs } };
       const last = side.result?.job, isSame = last && JSON.stringify(sameOf(last)) === JSON.stringify(sameOf(choice));
       if (isSame && !side.job) side.finish(side.job = last, side.result);
@@ -371,6 +379,7 @@ class Playground {
 
   stop() {
     for (const side of this.sides) side.stop();
+    this.reported?.stop();
     document.getElementById("stop").disabled = true;
     this.say("Stopped.");
     this.settle();
@@ -397,6 +406,7 @@ class Playground {
     if (this.sides.some((each) => each.job)) return;
     this.milliseconds = performance.now() - this.began;
     this.say(`Done in ${this.milliseconds.toFixed(0)} ms.`);
+    this.reported?.follow();
     this.settle();
   }
 
@@ -455,12 +465,12 @@ class Playground {
       const settings = Object.entries(job.knobs).map(([name, value]) =>
         ` --set ${job.policy}.${name}=${showValue(byName(knobs, name), value)}`);
       const isOwn = job.source !== null;
-      const command = `schedlab run ${job.workload.given} -p ${isOwn ? `./${job.policy}.bpf.c` : given}${settings.join("")} --cpus ${job.cpus} --seed ${job.seed}`;
+      const command = `schedlab run ${job.workload.given} -p ${isOwn ? `./${job.policy}.bpf.c` : given}${settings.join("")} --cpus ${job.cpus} --seed ${job.seed}${job.workload.machine ?? ""}`;
       const code = document.createElement("code"), hash = document.createElement("span");
       code.textContent = command;
       hash.className = "small soft hash";
       const digest = await result.hash ?? (result.records ? "not computed: the page is neither a file nor from https or localhost" : "none");
-      hash.textContent = `record hash ${digest}`;
+      hash.textContent = `record hash ${digest}${this.reported?.compare(job, digest) ?? ""}`;
       const text = document.createElement("dd");
       const source = isOwn ? new TextEncoder().encode(job.source) : await fileOf(`source/${job.policy}`);
       const isFile = about.files[`toml/${job.workload.name}`];
