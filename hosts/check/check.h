@@ -48,6 +48,9 @@ u32 check_name_callback(s32 cpu, char *text, u32 nr_bytes);
 void check_wait(const u32 *lock, bool is_policys);
 void check_wake(const u32 *lock);
 
+/* coverage.c: from now on this file has which instructions of the policy were returned to. */
+void check_open_coverage(const char *path);
+
 /* locks.c */
 void check_forget_locks(void);
 void check_end_callbacks(s32 cpu);

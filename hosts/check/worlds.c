@@ -168,6 +168,8 @@ bool check_serve_worlds(struct sim_options *defaults)
 	if (!defaults->serves_worlds)
 		return false;
 	load(defaults);
+	if (defaults->coverage)
+		check_open_coverage(defaults->coverage);
 	defaults->nr_sets = 0;
 	room.words = malloc(WORDS_BYTES_MAX);
 	room.program = sim_map(PROGRAM_BYTES_MAX);

@@ -148,6 +148,10 @@ int sim_parse(struct sim_options *o, int argc, char **argv, char *why,
 			o->serves_worlds = true;
 			continue;
 		}
+		if (SIM_INTERLEAVES && !strcmp(argv[i], "--coverage") && i + 1 < argc) {
+			o->coverage = argv[++i];
+			continue;
+		}
 		if (i + 1 == argc) {
 			snprintf(why, why_bytes, "'%.80s' is unknown or lacks a value",
 				 argv[i]);

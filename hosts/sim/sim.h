@@ -109,6 +109,7 @@ struct sim_options {
 	u64 work_ps[SL_NR_WORKS];	/* per unit */
 	const char *interleave;		/* hosts/check; NULL: no CPU preempts another */
 	bool serves_worlds;		/* hosts/check */
+	const char *coverage;		/* hosts/check; NULL: which lines run is not asked for */
 	const char *sets[64];		/* NAME=VALUE of knobs */
 	u32 nr_sets;
 };

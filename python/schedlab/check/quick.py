@@ -18,6 +18,7 @@ import struct
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from .. import paths
@@ -57,10 +58,13 @@ class Worlds:
         As it is to run: for interleaved worlds compiled so.
     timeout_seconds : float
         Longest time on the wall clock for what is sent at once.
+    coverage : pathlib.Path, optional
+        Where to note which of its blocks have run, if it is compiled so.
     """
 
-    def __init__(self, built: BuiltPolicy, *, timeout_seconds: float):
+    def __init__(self, built: BuiltPolicy, *, timeout_seconds: float, coverage: Path | None = None):
         self.built = built
+        self._coverage = coverage
         self.timeout_seconds = timeout_seconds
         self._process: Supervised | None = None
         self._places = Places(built.shared_object)
@@ -139,6 +143,8 @@ class Worlds:
     def _start(self) -> Supervised:
         """A process that has this policy."""
         words = [str(paths.interleaver()), "--worlds", "--policy", str(self.built.shared_object)]
+        if self._coverage is not None:
+            words += ["--coverage", str(self._coverage)]
         if not self.built.launch:
             for name, value in self.built.values.items():
                 words += ["--set", f"{name}={value}"]

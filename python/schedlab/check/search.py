@@ -18,14 +18,18 @@ import atexit
 import multiprocessing
 import os
 import random
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from ..errors import SchedlabError
+from ..paths import cache_folder
 from ..policy.build import BuiltPolicy
+from .coverage import Coverage, read_coverage
 from .races import strategy
 from .schedules import Bound, Covered, choose_window, every_schedule
 from .shrink import Shrunk, shrink
@@ -40,6 +44,8 @@ CHUNK_WORLDS = 25
 REPEATED_ONE_IN = 50
 #: ... and one in so many also alone, with its records judged in full.
 ALONE_ONE_IN = 500
+#: One in so many of a chunk is run once more, to see which lines of the policy run in it.
+COVERED_ONE_IN = 13
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,7 @@ class Task:
     races: bool = False
     #: With `races`: each schedule of a window of each world is run, in place of one that is drawn.
     bound: Bound | None = None
+    coverage: Path | None = None  #: Folder in which it is noted what has run.
 
     @property
     def n_batch(self) -> int:
@@ -76,7 +83,9 @@ class Task:
 
     def laboratory(self) -> Laboratory:
         """A new one; to be closed."""
-        return Laboratory(self.built, properties=self.held, never_worse=self.never_worse)
+        return Laboratory(
+            self.built, properties=self.held, never_worse=self.never_worse, coverage=self.coverage
+        )
 
 
 @dataclass
@@ -144,6 +153,8 @@ class Report:
         Roles of tasks and numbers of CPUs that were tried.
     covered : list of Covered
         Windows of which every schedule is tried.
+    coverage : Coverage or None
+        Lines of the policy that have run; None: it was not seen.
     is_interrupted : bool
         Whether Ctrl-C has ended it.
     """
@@ -157,6 +168,7 @@ class Report:
     roles: set[str] = field(default_factory=set)
     cpus: set[int] = field(default_factory=set)
     covered: list[Covered] = field(default_factory=list)
+    coverage: Coverage | None = None
     is_interrupted: bool = False
 
     def add(self, batch: Batch) -> None:
@@ -221,6 +233,7 @@ def do_batch(
             try:
                 trials = own.try_worlds(worlds)
                 _repeat(task, own, worlds, trials, number * BATCH_WORLDS + begin, batch)
+                own.cover(worlds[::COVERED_ONE_IN])
             except SchedlabError as error:
                 batch.error = str(error)
                 break
@@ -254,6 +267,7 @@ def _try_schedules(
             batch.note(without, laboratory.try_world(without))
             return batch
         batch.count(world)
+        laboratory.cover([world])
         for covered, tried in every_schedule(
             laboratory, world, bound, lambda: bool(batch.failed) or is_over()
         ):
@@ -332,6 +346,26 @@ def search(
     SchedlabError
         If the simulator itself fails.
     """
+    with tempfile.TemporaryDirectory(prefix="schedlab-coverage-") as folder:
+        task = replace(task, coverage=Path(folder))
+        report = _search(
+            task, budget_seconds, n_worlds_max, n_processes, finds_all, corpus, only_corpus, on_progress
+        )
+        report.coverage = read_coverage(Path(folder), cache_folder("policies"))
+    return report
+
+
+def _search(
+    task: Task,
+    budget_seconds: float,
+    n_worlds_max: int | None,
+    n_processes: int | None,
+    finds_all: bool,
+    corpus: Sequence[World],
+    only_corpus: bool,
+    on_progress: Callable[[Report], None],
+) -> Report:
+    """The search, without what is read afterwards."""
     begun = time.monotonic()
     report = Report()
     seen: dict[str, Found] = {}
@@ -359,6 +393,7 @@ def search(
             else:
                 tried = Batch()
                 tried.add(world, laboratory.try_world(world))
+                laboratory.cover([world])
             report.add(tried)
             if tried.error is not None:
                 raise SchedlabError(tried.error)

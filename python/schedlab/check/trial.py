@@ -34,6 +34,7 @@ from ..policy.invariants import BROKEN, CHECK_FLAG, invariants_of
 from ..program.file import read_program
 from ..records.file import hash_file
 from ..runs.judge import Judge
+from .coverage import compile_covered, map_of
 from .quick import Answer, Worlds, program_of
 from .races import InterleavingSession, compile_for_races
 from .world import MS, World
@@ -170,11 +171,20 @@ class Laboratory:
         Those that are held against it.
     never_worse : NeverWorse, optional
         For the property `worse`.
+    coverage : pathlib.Path, optional
+        Folder in which to note which blocks of the policy have run.
     """
 
     def __init__(
-        self, built: BuiltPolicy, *, properties: Iterable[str], never_worse: NeverWorse | None = None
+        self,
+        built: BuiltPolicy,
+        *,
+        properties: Iterable[str],
+        never_worse: NeverWorse | None = None,
+        coverage: Path | None = None,
     ):
+        self._coverage = coverage
+        self._covered: Worlds | None = None
         self.built = built
         if invariants_of(built.policy):
             held = compile_policy(built.policy, more_flags=(CHECK_FLAG,))
@@ -202,7 +212,7 @@ class Laboratory:
         self._session.close()
         self._others.close()
         self._interleaving.close()
-        for each in self._quick.values():
+        for each in (*self._quick.values(), *([self._covered] if self._covered else [])):
             each.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -243,6 +253,23 @@ class Laboratory:
                         else trial
                     )
         return [trial for trial in trials if trial]
+
+    def cover(self, worlds: Iterable[World]) -> None:
+        """Run worlds once more, to note which lines of the policy run in them; without interleaving.
+
+        With the calls for that, a policy is another program: how its CPUs interleave would differ.
+        """
+        if self._coverage is None:
+            return
+        if self._covered is None:
+            flags = (CHECK_FLAG,) if invariants_of(self.built.policy) else ()
+            compiled = compile_covered(self.built, flags)
+            if compiled is None:
+                self._coverage = None
+                return
+            built, noted = replace(self.built, shared_object=compiled), map_of(self._coverage, compiled)
+            self._covered = Worlds(built, timeout_seconds=RUN_SECONDS, coverage=noted)
+        self._covered.run([replace(world, interleaving="") for world in worlds])
 
     def _worlds(self, is_interleaved: bool) -> Worlds:
         """The process for many worlds, with the policy compiled as it needs it."""

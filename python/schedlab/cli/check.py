@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -218,6 +218,7 @@ def _as_json(report: Report, task: Task, saved: list[Saved]) -> dict[str, Any]:
             }
             for each in report.covered
         ],
+        "lines": report.coverage and asdict(report.coverage),
         "cpus": sorted(report.cpus),
         "roles": sorted(report.roles),
         "seconds": report.seconds,

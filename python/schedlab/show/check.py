@@ -16,6 +16,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
+from ..check.coverage import ranges
 from ..check.races import columns
 from ..check.save import Saved
 from ..check.search import Found, Report, Task
@@ -47,6 +48,7 @@ def show_report(report: Report, task: Task, saved: list[Saved]) -> None:
         else "CPUs did not interleave",
         *_schedules(report),
         f"{report.n_repeated} run twice, alike" if report.n_repeated else "",
+        _lines(report),
     ]
     tried = f"{report.n_worlds:,} worlds in {report.seconds:.0f} s ({'; '.join(filter(None, covered))})"
     held = ", ".join(sorted(task.held))
@@ -58,8 +60,22 @@ def show_report(report: Report, task: Task, saved: list[Saved]) -> None:
             f"[bold]No counter-example for {name}[/] in {tried}; held against it: {held}. The longest wait was "
             f"{show_time(report.longest_wait_ns)}. This is no proof: what was not tried may fail.",
         )
+    if report.coverage and report.coverage.never:
+        say(console, f"Never reached: {escape(ranges(report.coverage.never))}.")
+    if report.coverage and report.coverage.in_part:
+        say(console, f"Of these a branch was never taken: {escape(ranges(report.coverage.in_part))}.")
     if report.is_interrupted:
         say(console, "Interrupted: what was found until then is above.")
+
+
+def _lines(report: Report) -> str:
+    """How much of the policy has run; empty where that was not seen."""
+    lines = report.coverage
+    if lines is None:
+        return ""
+    n_reached = lines.n_lines - len(lines.never)
+    in_part = f" ({len(lines.in_part)} in part)" if lines.in_part else ""
+    return f"{n_reached} of {lines.n_lines} lines of the policy reached in a sample{in_part}"
 
 
 def _schedules(report: Report) -> list[str]:
