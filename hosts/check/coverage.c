@@ -40,7 +40,7 @@ void __sanitizer_cov_trace_pc(void)
 
 void check_open_coverage(const char *path)
 {
-	const struct link_map *loaded = sim_policy_file()->handle;
+	const struct link_map *loaded = sim_policy_file.handle;
 	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	void *map = MAP_FAILED;
 

@@ -217,10 +217,10 @@ int check_remember(void)
 
 	if (!k || !create_area(&k->small, SMALL_BYTES) || !create_area(&k->large, LARGE_BYTES))
 		return -ENOMEM;
-	k->has_launch = sim_policy()->start;
+	k->has_launch = sim_policy_file.policy->start;
 	add_range(k, data_start, (char *)sim_records_buffer, false);
 	add_range(k, (char *)(sim_records_buffer + SIM_RECORDS_BUFFER), end, false);
-	if (!dladdr(sim_policy(), &info))
+	if (!dladdr(sim_policy_file.policy, &info))
 		return -ENOENT;
 	s.base = info.dli_fbase;
 	if (!dl_iterate_phdr(add_policy, &s))

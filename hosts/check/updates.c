@@ -151,7 +151,7 @@ const char *check_name(const void *at, char *text, const char *else_text)
 {
 	Dl_info place, own;
 
-	if (dladdr(at, &place) && dladdr(sim_policy(), &own) && place.dli_fbase == own.dli_fbase)
+	if (dladdr(at, &place) && dladdr(sim_policy_file.policy, &own) && place.dli_fbase == own.dli_fbase)
 		snprintf(text, CHECK_NAME_BYTES, "<%#llx>",
 			 (unsigned long long)at - (unsigned long long)place.dli_fbase);
 	else

@@ -150,7 +150,7 @@ static void report_end(const struct sim_options *o, int status)
 static void load(const struct sim_options *o)
 {
 	char why[1024];
-	bool has_failed = sim_policy_load(o->policy_path, why, sizeof(why));
+	bool has_failed = sl_policy_file_open(&sim_policy_file, o->policy_path, why, sizeof(why));
 
 	for (u32 i = 0; !has_failed && i < o->nr_sets; i++)
 		has_failed = sim_policy_set(o->sets[i], why, sizeof(why));

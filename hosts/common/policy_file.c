@@ -5,7 +5,7 @@
  * A policy is an object with one symbol that matters, sl_policy, beside its knobs:
  * const volatile globals, found by name.
  *
- * Called by hosts/sim/load.c and hosts/uthreads/policy.c.
+ * Called by hosts/sim/worker.c and hosts/uthreads/policy.c.
  * Read next: policy_object.c; core/policy.c.
  */
 #include <errno.h>

@@ -41,7 +41,7 @@ static FILE *image;
 
 static struct variable *read_variables(void)
 {
-	const struct link_map *loaded = sim_policy_file()->handle;
+	const struct link_map *loaded = sim_policy_file.handle;
 	struct variable *first = NULL, **end = &first, v = { .next = NULL };
 	unsigned long address, bytes;
 
@@ -149,9 +149,9 @@ static void write_map(const struct sl_map_site *site)
 
 static int start(void)
 {
-	const struct sl_policy *policy = sim_policy();
+	const struct sl_policy *policy = sim_policy_file.policy;
 	struct variable *v = read_variables();
-	int (*launch)(void) = sim_policy_file()->launch;
+	int (*launch)(void) = sim_policy_file.launch;
 	int err = launch ? launch() : 0;
 
 	if (err)

@@ -420,7 +420,7 @@ static enum sim_next do_op(struct sim_task *t, const struct sl_program_op *op)
 /* A round of the policy's user half: its time, what it does, and a yield. */
 static __noinline enum sim_next play_user_half(struct sim_task *t)
 {
-	const struct sl_policy_file *file = sim_policy_file();
+	const struct sl_policy_file *file = &sim_policy_file;
 
 	t->is_in_call = !t->is_in_call;
 	if (t->is_in_call) {

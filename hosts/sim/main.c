@@ -73,7 +73,7 @@ int main(int argc, char **argv)
 		return 0;
 	if (!o.program_path)
 		return usage_error("--program is missing");
-	if (sim_policy_load(o.policy_path, why, sizeof(why)))
+	if (sl_policy_file_open(&sim_policy_file, o.policy_path, why, sizeof(why)))
 		return usage_error(why);
 	if (o.image_path) {
 		o.start = sim_image(o.image_path);

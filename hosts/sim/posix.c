@@ -120,8 +120,8 @@ static u64 policy_offset(const void *at)
 {
 	Dl_info place, own;
 
-	if (!at || !sim_policy() || !dladdr(at, &place) ||
-	    !dladdr(sim_policy(), &own) || place.dli_fbase != own.dli_fbase)
+	if (!at || !sim_policy_file.policy || !dladdr(at, &place) ||
+	    !dladdr(sim_policy_file.policy, &own) || place.dli_fbase != own.dli_fbase)
 		return 0;
 	return (u64)at - (u64)place.dli_fbase;
 }
@@ -136,7 +136,7 @@ _Noreturn static void report_and_end(const char *kind, const char *what,
 static void on_crash(int sig, siginfo_t *info, void *context)
 {
 	(void)info;
-	if (sim_policy_file()->is_published &&
+	if (sim_policy_file.is_published &&
 	    (sig == SIGFPE ? sl_divide_as_bpf(context) :
 	     sig == SIGSEGV && sl_null_as_bpf(context, sl_arena_first_page())))
 		return;

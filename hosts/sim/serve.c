@@ -189,7 +189,7 @@ int sim_serve(const struct sim_options *defaults)
 	ssize_t n;
 
 	signal(SIGPIPE, SIG_DFL);
-	if (sim_policy_load(defaults->policy_path, why, sizeof(why)))
+	if (sl_policy_file_open(&sim_policy_file, defaults->policy_path, why, sizeof(why)))
 		load_error = why;
 	while ((n = getline(&line, &allocated, stdin)) > 0) {
 		if (line[n - 1] == '\n')

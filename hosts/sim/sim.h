@@ -276,10 +276,11 @@ extern struct sl_record sim_records_buffer[SIM_RECORDS_BUFFER];
 int sim_records_close(void);
 u64 sim_records_count(void);
 
-/* load.c */
-int sim_policy_load(const char *path, char *why, u32 why_bytes);
-const struct sl_policy *sim_policy(void);
-const struct sl_policy_file *sim_policy_file(void);
+/*
+ * worker.c: the policy of this process. The parent loads it and the forked child sets
+ * its knobs, so that the parent's copy stays as it was for the next run.
+ */
+extern struct sl_policy_file sim_policy_file;
 int sim_policy_set(const char *assignment, char *why, u32 why_bytes);
 
 /* image.c: what to call in place of launch(); it writes @to and ends the process. */

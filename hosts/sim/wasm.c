@@ -200,7 +200,7 @@ EXPORT(sim_wasm_run) void sim_wasm_run(char *request)
 	options = sim_default_options;
 	if (sim_parse_request(&options, request, why, sizeof(why)))
 		sim_print_failure(STREAM_RESULT, &options, "usage", why);
-	else if (sim_policy_load(options.policy_path, why, sizeof(why)))
+	else if (sl_policy_file_open(&sim_policy_file, options.policy_path, why, sizeof(why)))
 		sim_print_failure(STREAM_RESULT, &options, "policy", why);
 	else if (!options.program_path)
 		sim_print_failure(STREAM_RESULT, &options, "usage", "--program is missing");

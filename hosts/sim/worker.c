@@ -14,6 +14,7 @@
 
 #include "sim.h"
 
+struct sl_policy_file sim_policy_file;
 static int result_fd;
 static struct sim_options *worker_options;
 static struct sim_result worker_result;
@@ -240,10 +241,10 @@ static int start_user_half(void)
 {
 	struct sim_task *t = &sim.tasks[sim.nr_tasks];
 
-	if (!sim_policy_file()->user_half)
+	if (!sim_policy_file.user_half)
 		return 0;
 	sim.user_half = t;
-	sl_task_setup(&t->core, sim.nr_tasks, (s32)sim.nr_tasks + 1, sim_policy()->ops->name);
+	sl_task_setup(&t->core, sim.nr_tasks, (s32)sim.nr_tasks + 1, sim_policy_file.policy->ops->name);
 	t->waiter.task = t;
 	t->io_left_bytes = 1;	/* so interpret.c goes there */
 	if (!sim_attach(t, &(struct task_attr){ 0 }, NULL)) {
@@ -282,13 +283,13 @@ static int create_machine(const struct sim_options *o)
 {
 	struct sl_config config = {
 		.nr_cpus = o->nr_cpus,
-		.tasks_max = sim.nr_tasks + !!sim_policy_file()->user_half,
+		.tasks_max = sim.nr_tasks + !!sim_policy_file.user_half,
 		.smt_of_cpu = groups_of(o->nr_cpus, o->smt),
 		.llc_of_cpu = groups_of(o->nr_cpus, o->llc),
 		.node_of_cpu = groups_of(o->nr_cpus, o->node),
 		.tick_ns = o->tick_ns,
 		.has_detail = o->has_detail,
-		.user_half_pid = sim_policy_file()->user_half ? (s32)sim.nr_tasks + 1 : 0,
+		.user_half_pid = sim_policy_file.user_half ? (s32)sim.nr_tasks + 1 : 0,
 	};
 
 	sim.llc = config.llc_of_cpu;
@@ -312,6 +313,14 @@ static int create_machine(const struct sim_options *o)
 	return 0;
 }
 
+/* @assignment: NAME=VALUE. Return: 0, or -errno with @why filled in. */
+int sim_policy_set(const char *assignment, char *why, u32 why_bytes)
+{
+	u32 used = (u32)snprintf(why, why_bytes, "--set ");
+
+	return sl_policy_file_set(&sim_policy_file, assignment, why + used, why_bytes - used);
+}
+
 static int start_policy(const struct sim_options *o)
 {
 	char why[512];
@@ -324,17 +333,17 @@ static int start_policy(const struct sim_options *o)
 		}
 	}
 	if (o->start)
-		sim_policy_file()->policy->start = o->start;
-	err = sl_policy_enable(sim_policy(), false);
+		sim_policy_file.policy->start = o->start;
+	err = sl_policy_enable(sim_policy_file.policy, false);
 	if (err) {
 		/* What ops.init() said of it is worth more than its number. */
 		snprintf(why, sizeof(why), "policy '%s' could not be loaded: %s%s%.300s",
-			 sim_policy()->ops->name, sim_error_text(-err),
+			 sim_policy_file.policy->ops->name, sim_error_text(-err),
 			 sl_report().why[0] ? ": " : "", sl_report().why);
 		fail_setup("policy", why);
 		return -1;
 	}
-	sim.has_ticks = sim_policy()->ops->tick || o->costs.tick_ns;
+	sim.has_ticks = sim_policy_file.policy->ops->tick || o->costs.tick_ns;
 	return 0;
 }
 
