@@ -33,8 +33,9 @@ from pathlib import Path
 
 from agreement_bounds import Cell, Pair, first_difference, measure, table, variations, write_table
 from schedlab import paths
-from schedlab.hosts import kernel, kernel_build
 from schedlab.hosts.host import Job
+from schedlab.hosts.kernel import build as kernel_build
+from schedlab.hosts.kernel import host as kernel
 from schedlab.policy.build import build_policy
 from schedlab.policy.find import load_policy
 from schedlab.program.compiler import compile_workload

@@ -44,9 +44,9 @@ from agreement_bounds import (
     write_table,
 )
 from schedlab import paths
-from schedlab.hosts.guest import TICK_NS, guest_system
-from schedlab.hosts.guest_build import toolchain
-from schedlab.hosts.guest_host import GuestHost
+from schedlab.hosts.guest.build import toolchain
+from schedlab.hosts.guest.host import GuestHost
+from schedlab.hosts.guest.policies import TICK_NS, guest_system
 from schedlab.hosts.host import Job
 from schedlab.hosts.kinds import settings_of
 from schedlab.hosts.sim import SimHost

@@ -4,7 +4,7 @@
 In CPU time of the emulator, which has one thread: that is what the wall clock
 shows on a machine that does nothing else. The boot is given by the wall clock, too.
 
-Read next: python/schedlab/hosts/guest_boot.py.
+Read next: python/schedlab/hosts/guest/boot.py.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from schedlab import paths
-from schedlab.hosts import guest, guest_boot
+from schedlab.hosts.guest import boot as guest_boot
+from schedlab.hosts.guest import policies as guest
 from schedlab.policy.bpf import compile_object
 from schedlab.program.compiler import compile_workload
 from schedlab.workload.spec import parse_workload

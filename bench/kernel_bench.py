@@ -16,9 +16,11 @@ import tempfile
 from pathlib import Path
 
 from schedlab.errors import HostError
-from schedlab.hosts import kernel, kernel_boot, kernel_build
 from schedlab.hosts.choose import open_host
 from schedlab.hosts.host import Job
+from schedlab.hosts.kernel import boot as kernel_boot
+from schedlab.hosts.kernel import build as kernel_build
+from schedlab.hosts.kernel import host as kernel
 from schedlab.paths import policies_folder
 from schedlab.policy.build import build_policy
 from schedlab.policy.find import load_policy

@@ -15,7 +15,7 @@ import resource
 import time
 from collections.abc import Callable
 
-from schedlab.hosts.launch import Command, Launcher
+from schedlab.hosts.linux.launch import Command, Launcher
 from schedlab.policy.linux_class import parse_class
 
 COMMAND = ("/bin/true",)

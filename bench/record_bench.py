@@ -20,8 +20,8 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
-from schedlab.hosts.launch import Command, Launcher
-from schedlab.hosts.recorder import Recorder, convert_events, unavailable_reason
+from schedlab.hosts.linux.launch import Command, Launcher
+from schedlab.hosts.linux.recorder import Recorder, convert_events, unavailable_reason
 from schedlab.policy.linux_class import parse_class
 
 SWITCHES_PER_S = 100_000

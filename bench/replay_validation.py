@@ -35,8 +35,8 @@ from statistics import median
 
 from documents import write_between
 from fair_decisions import SLICE_NS, decisions, sentence
-from schedlab.hosts.launch import Launcher
-from schedlab.hosts.linux_machine import describe_machine
+from schedlab.hosts.linux.launch import Launcher
+from schedlab.hosts.linux.machine import describe_machine
 from schedlab.measure.recording import record_command
 from schedlab.measure.replay import load_recorded
 from schedlab.policy.linux_class import parse_class

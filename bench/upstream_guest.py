@@ -26,7 +26,7 @@ from agreement_bounds import copied, write_table
 from agreement_guest import COSTS, Run, compare, in_guest
 from schedlab import paths
 from schedlab.errors import SchedlabError
-from schedlab.hosts.verify import reason_of
+from schedlab.hosts.guest.verify import reason_of
 from upstream import IN_C, PAGE, WITH_RUST, first_error, source_of
 
 #: Workload of tests/linux/agreement, and CPUs.

@@ -39,7 +39,7 @@ from typing import Any
 from documents import write_between
 from replay_validation import DOCUMENT, METRICS, PROGRAMS, ROOT, TIMEOUT_NS, error_of, keep_others_small
 from schedlab.errors import SchedlabError
-from schedlab.hosts.linux_machine import describe_machine
+from schedlab.hosts.linux.machine import describe_machine
 from schedlab.measure.fidelity import recorded_under
 from schedlab.measure.recording import record_command
 from schedlab.measure.replay import load_recorded

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """`schedlab kernel`: a shell in the teaching kernel, typed into from here.
 
-Read next: hosts/kernel_boot.py; docs/kernel.md.
+Read next: hosts/kernel/boot.py; docs/kernel.md.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Annotated
 import typer
 
 from schedlab.errors import UnavailableError
-from schedlab.hosts.kernel_build import KernelImage
+from schedlab.hosts.kernel.build import KernelImage
 
 
 def kernel(
@@ -47,8 +47,8 @@ def kernel(
     ] = None,
 ) -> None:
     """Open the teaching kernel's shell; ctrl-A x leaves it."""
-    from schedlab.hosts.kernel_boot import Machine, machine_command, unavailable
-    from schedlab.hosts.kernel_build import build_kernel
+    from schedlab.hosts.kernel.boot import Machine, machine_command, unavailable
+    from schedlab.hosts.kernel.build import build_kernel
 
     reason = unavailable()
     if reason:

@@ -2,7 +2,7 @@
 """Tell a user what takes so long, where nothing else is shown meanwhile.
 
 Invariant: nothing is printed about what is done at once, and nothing on standard output.
-Read next: hosts/kernel_build.py, which takes a minute the first time.
+Read next: hosts/kernel/build.py, which takes a minute the first time.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from conftest import missing
-from schedlab.hosts import guest
+from schedlab.hosts.guest import policies as guest
 
 pytestmark = pytest.mark.full
 BUG = Path(__file__).resolve().parent / "bugs" / "global_in_vtime_order.bpf.c"

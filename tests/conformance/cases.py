@@ -30,8 +30,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 
-from schedlab.hosts import guest, kernel, kernel_build
+from schedlab.hosts.guest import policies as guest
 from schedlab.hosts.host import Job
+from schedlab.hosts.kernel import build as kernel_build
+from schedlab.hosts.kernel import host as kernel
 from schedlab.metrics.consistency import Expectations, check
 from schedlab.metrics.timeline import Timeline
 from schedlab.policy.bpf import compile_object
@@ -345,7 +347,7 @@ def run_in_kernel(case: Case, folder: Path, image: kernel_build.KernelImage) -> 
         What to run.
     folder : pathlib.Path
         Where its files go.
-    image : schedlab.hosts.kernel_build.KernelImage
+    image : schedlab.hosts.kernel.build.KernelImage
         Kernel with the policies of all cases.
 
     Returns
@@ -398,7 +400,7 @@ def guest_task(case: Case) -> guest.GuestTask:
 
     Returns
     -------
-    schedlab.hosts.guest.GuestTask
+    schedlab.hosts.guest.policies.GuestTask
         For `run_guest`.
     """
     workload = parse_workload(case.workload_text, name=f"{case.name}.toml")
@@ -420,7 +422,7 @@ def story_of_guest(case: Case, said: guest.Answer, folder: Path) -> Story:
     ----------
     case : Case
         What was run.
-    said : schedlab.hosts.guest.Answer
+    said : schedlab.hosts.guest.policies.Answer
         What came back.
     folder : pathlib.Path
         Where its record file goes.

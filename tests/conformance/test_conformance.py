@@ -13,7 +13,9 @@ import pytest
 from conformance import cases
 from conftest import first_are_quick, missing
 from schedlab.errors import UnavailableError
-from schedlab.hosts import guest, kernel_boot, kernel_build
+from schedlab.hosts.guest import policies as guest
+from schedlab.hosts.kernel import boot as kernel_boot
+from schedlab.hosts.kernel import build as kernel_build
 
 CASES = cases.all_cases()
 #: Hosts that run these cases: each has a test below.

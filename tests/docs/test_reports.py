@@ -14,8 +14,8 @@ import pytest
 
 from checkout.reproduce.spec import read_experiment
 from conftest import missing
-from schedlab.hosts import kernel_boot
 from schedlab.hosts.choose import unavailable_reason
+from schedlab.hosts.kernel import boot as kernel_boot
 from schedlab.policy.find import find_policy
 from schedlab.policy.linux_class import is_class
 from schedlab.workload.find import load_workload

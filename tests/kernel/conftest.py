@@ -7,8 +7,8 @@ import pytest
 
 from conftest import missing
 from kernel.fs_build import build_harness, build_mkfs
-from schedlab.hosts.kernel_boot import unavailable
-from schedlab.hosts.kernel_build import build_kernel
+from schedlab.hosts.kernel.boot import unavailable
+from schedlab.hosts.kernel.build import build_kernel
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ import subprocess
 import threading
 import time
 
-from schedlab.hosts.kernel_boot import Machine, machine_command
+from schedlab.hosts.kernel.boot import Machine, machine_command
 
 
 class Console:

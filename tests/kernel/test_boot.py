@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from kernel.machine import Console
-from schedlab.hosts.kernel_boot import Machine
-from schedlab.hosts.kernel_build import build_kernel
+from schedlab.hosts.kernel.boot import Machine
+from schedlab.hosts.kernel.build import build_kernel
 
 pytestmark = pytest.mark.full
 

@@ -16,7 +16,7 @@ import subprocess
 import pytest
 
 from kernel.machine import Console
-from schedlab.hosts.kernel_boot import Machine, machine_command
+from schedlab.hosts.kernel.boot import Machine, machine_command
 
 pytestmark = pytest.mark.full
 

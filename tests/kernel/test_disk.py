@@ -13,8 +13,8 @@ import subprocess
 import pytest
 
 from kernel.power_cut import BLOCK, FileSystem
-from schedlab.hosts import kernel_boot
-from schedlab.hosts.kernel_build import build_kernel
+from schedlab.hosts.kernel import boot as kernel_boot
+from schedlab.hosts.kernel.build import build_kernel
 
 TIMEOUT_S = 240
 INODE_START = BLOCK + 24

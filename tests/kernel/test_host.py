@@ -15,9 +15,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from schedlab.hosts import kernel, kernel_build
 from schedlab.hosts.host import Job
-from schedlab.hosts.kernel_boot import Machine, machine_command
+from schedlab.hosts.kernel import build as kernel_build
+from schedlab.hosts.kernel import host as kernel
+from schedlab.hosts.kernel.boot import Machine, machine_command
 from schedlab.metrics import consistency
 from schedlab.metrics.timeline import Timeline
 from schedlab.policy.build import build_policy

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from schedlab.errors import HostError
-from schedlab.hosts.kernel_frames import (
+from schedlab.hosts.kernel.frames import (
     END,
     FRAME,
     MAGIC,

@@ -13,7 +13,7 @@ import pytest
 
 from checkout.reproduce.runs import read_samples
 from kernel.machine import Console
-from schedlab.hosts.kernel_boot import Machine
+from schedlab.hosts.kernel.boot import Machine
 
 pytestmark = pytest.mark.full
 

@@ -21,7 +21,8 @@ import pytest
 
 from conftest import missing
 from kernel.power_cut import FileSystem, Worker, compare, cuts, marks_seen, read_log
-from schedlab.hosts import kernel_boot, kernel_build
+from schedlab.hosts.kernel import boot as kernel_boot
+from schedlab.hosts.kernel import build as kernel_build
 
 #: Images; `./lab soak power-cuts` sets it.
 NR_CUTS = int(os.environ.get("SCHEDLAB_POWER_CUTS", "40"))

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from kernel.machine import Console
-from schedlab.hosts.kernel_boot import Machine
+from schedlab.hosts.kernel.boot import Machine
 
 pytestmark = pytest.mark.full
 

@@ -20,7 +20,7 @@ import time
 import pytest
 
 from kernel.machine import Console
-from schedlab.hosts.kernel_boot import Machine
+from schedlab.hosts.kernel.boot import Machine
 
 pytestmark = pytest.mark.full
 

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from kernel.machine import Console
-from schedlab.hosts.kernel_boot import Machine
-from schedlab.hosts.kernel_build import MAIN, build_kernel
+from schedlab.hosts.kernel.boot import Machine
+from schedlab.hosts.kernel.build import MAIN, build_kernel
 
 pytestmark = pytest.mark.full
 

@@ -11,8 +11,10 @@ import pytest
 from linux import event_files as ev
 from linux import verifier_counts
 from schedlab.errors import UnavailableError
-from schedlab.hosts import guest, guest_build, guest_image
-from schedlab.hosts.recorder import convert_events
+from schedlab.hosts.guest import build as guest_build
+from schedlab.hosts.guest import image as guest_image
+from schedlab.hosts.guest import policies as guest
+from schedlab.hosts.linux.recorder import convert_events
 from schedlab.policy.bpf import compile_object
 from schedlab.records.file import read_records
 

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from linux.attributes_map import AttributesMap
-from schedlab.hosts.linux import read_played
+from schedlab.hosts.linux.host import read_played
 from schedlab.program.compiler import compile_workload
 from schedlab.workload.spec import parse_workload
 

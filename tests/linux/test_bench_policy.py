@@ -15,8 +15,10 @@ import pytest
 
 from linux.attributes_map import AttributesMap
 from schedlab.errors import PolicyError, UnavailableError, UsageError
-from schedlab.hosts import ext_class, guest, linux, load
-from schedlab.hosts.guest_frames import write_frames
+from schedlab.hosts.guest import policies as guest
+from schedlab.hosts.guest.frames import write_frames
+from schedlab.hosts.linux import ext_class, load
+from schedlab.hosts.linux import host as linux
 from schedlab.measure.bench import BenchPlan, measure, parse_policies
 from schedlab.runs.run import make_plan, run_plan
 

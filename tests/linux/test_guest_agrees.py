@@ -13,7 +13,7 @@ from contextlib import closing
 import numpy as np
 import pytest
 
-from schedlab.hosts import guest
+from schedlab.hosts.guest import policies as guest
 from schedlab.hosts.sim import SimHost
 from schedlab.metrics import consistency
 from schedlab.metrics.dictionary import compute_metrics

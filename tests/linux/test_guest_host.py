@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from schedlab.errors import HostError, UnavailableError, UsageError
-from schedlab.hosts import guest, guest_boot
 from schedlab.hosts.choose import open_host
+from schedlab.hosts.guest import boot as guest_boot
+from schedlab.hosts.guest import policies as guest
 from schedlab.hosts.kinds import with_program_pids
 from schedlab.policy.bpf import compile_object
 from schedlab.runs.run import make_plan, run_plan

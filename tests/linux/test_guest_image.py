@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from schedlab.errors import UnavailableError
-from schedlab.hosts import guest_image
+from schedlab.hosts.guest import image as guest_image
 
 KERNEL = b"a kernel\n" * 100
 VERSION = "7.2.99-1"

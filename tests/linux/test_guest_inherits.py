@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import pytest
 
-from schedlab.hosts import guest
+from schedlab.hosts.guest import policies as guest
 from schedlab.policy.bpf import compile_object
 from schedlab.program.compiler import compile_workload
 from schedlab.records.file import Kind, Stop

@@ -13,7 +13,7 @@ import pytest
 from linux import verifier_counts
 from linux.verifier_counts import KNOB_VARIANTS
 from schedlab.errors import PolicyError
-from schedlab.hosts import guest
+from schedlab.hosts.guest import policies as guest
 from schedlab.policy.bpf import compile_object
 
 pytestmark = pytest.mark.full

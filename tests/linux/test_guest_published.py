@@ -7,7 +7,8 @@ import pytest
 
 import schedlab
 from schedlab.errors import PolicyError
-from schedlab.hosts import guest, guest_build
+from schedlab.hosts.guest import build as guest_build
+from schedlab.hosts.guest import policies as guest
 from schedlab.policy import bpf
 from schedlab.policy.published import main_file
 

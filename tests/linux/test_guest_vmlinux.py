@@ -13,7 +13,7 @@ import pyarrow
 import pytest
 
 from schedlab.errors import HostError, UsageError
-from schedlab.hosts import guest_vmlinux
+from schedlab.hosts.guest import vmlinux as guest_vmlinux
 
 XEN = (18, b"Xen\0", struct.pack("<Q", 0x39A5140))
 GNU = (3, b"GNU\0", bytes(20))

@@ -18,8 +18,9 @@ import numpy as np
 import pytest
 
 from schedlab.errors import HostError, RecordError
-from schedlab.hosts import linux, recorder
 from schedlab.hosts.host import Outcome
+from schedlab.hosts.linux import host as linux
+from schedlab.hosts.linux import recorder
 from schedlab.metrics import tally
 from schedlab.program.compiler import compile_workload
 from schedlab.records.file import RECORD_DTYPE, Kind, Stop, read_records
@@ -345,7 +346,7 @@ def test_a_recording_with_holes_gives_way_to_what_tasks_noted(plan, monkeypatch)
             path.write_bytes(b"")
 
         def stop(self):
-            return recorder.Captured(1, 7, 0, 0, 0, None, 0, True, 0)
+            return recorder.Captured(1, 7, 0, 0, 0, None, 0, True)
 
         def close(self):
             self.ended = True

@@ -21,9 +21,11 @@ from pathlib import Path
 import pytest
 
 from linux.linux_settings import settings_of_linux
-from schedlab.hosts import guest, guest_build, load
-from schedlab.hosts.guest_frames import Answer, read_frames, write_frames
-from schedlab.hosts.recorder import unavailable_reason
+from schedlab.hosts.guest import build as guest_build
+from schedlab.hosts.guest import policies as guest
+from schedlab.hosts.guest.frames import Answer, read_frames, write_frames
+from schedlab.hosts.linux import load
+from schedlab.hosts.linux.recorder import unavailable_reason
 from schedlab.policy.bpf import compile_object
 
 #: What is run in the guest: policy, words after the object, how long.
@@ -156,7 +158,7 @@ def command(monkeypatch, tmp_path):
         )
         player.chmod(0o755)
         code = (
-            "from schedlab.hosts import load; from schedlab.cli import app; from pathlib import Path\n"
+            "from schedlab.hosts.linux import load; from schedlab.cli import app; from pathlib import Path\n"
             f"load.prepare_loader = lambda: Path({str(player)!r})\n"
             "app.main()"
         )

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from schedlab.hosts.linux import read_played
+from schedlab.hosts.linux.host import read_played
 from schedlab.program.compiler import compile_workload
 from schedlab.workload.spec import parse_workload
 
@@ -99,7 +99,7 @@ def command(player, tmp_path):
     return words
 
 
-#: What kept the tasks from time 0 passes: so often is begun again, which hosts/linux.py does, too.
+#: What kept the tasks from time 0 passes: so often is begun again, which hosts/linux/host.py does, too.
 LATE_TRIES = 10
 
 

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 
 from linux import event_files as ev
 from schedlab.errors import HostError, RecordError, UnavailableError, UsageError
-from schedlab.hosts import guest
-from schedlab.hosts.launch import Command, Launcher
-from schedlab.hosts.recorder import Recorder, convert_events, probe, unavailable_reason
+from schedlab.hosts.guest import policies as guest
+from schedlab.hosts.linux.launch import Command, Launcher
+from schedlab.hosts.linux.recorder import Recorder, convert_events, probe, unavailable_reason
 from schedlab.measure.recording import import_trace
 from schedlab.metrics import consistency
 from schedlab.metrics.dictionary import compute_metrics

@@ -19,8 +19,8 @@ from linux.linux_settings import settings_of_linux
 from schedlab import paths
 from schedlab.cli.app import app
 from schedlab.errors import NotFoundError, RecordError, UsageError
-from schedlab.hosts.linux_machine import find_group
-from schedlab.hosts.recorder import Recorder, convert_events, unavailable_reason
+from schedlab.hosts.linux.machine import find_group
+from schedlab.hosts.linux.recorder import Recorder, convert_events, unavailable_reason
 from schedlab.measure.recording import EVENTS, import_trace, record_command, record_others
 from schedlab.measure.replay import load_recorded
 from schedlab.plots.gantt import draw_text

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from schedlab.hosts.linux import TASKS_FILE, read_played
+from schedlab.hosts.linux.host import TASKS_FILE, read_played
 from schedlab.runs.run import make_plan, run_plan
 from schedlab.show.usage import COLUMNS, usage_rows
 

@@ -23,7 +23,7 @@ import pytest
 
 from linux import event_files as ev
 from linux.linux_settings import settings_of_linux
-from schedlab.hosts.recorder import unavailable_reason
+from schedlab.hosts.linux.recorder import unavailable_reason
 from schedlab.measure.live import LiveTasks
 from schedlab.measure.top import Cpu, Picture, SchedExt, Top, prometheus_text, read_sched_ext
 from schedlab.show.top import top_lines

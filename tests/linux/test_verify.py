@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from schedlab.cli.app import app
-from schedlab.hosts import verify
+from schedlab.hosts.guest import verify
 
 pytestmark = pytest.mark.full
 

@@ -14,7 +14,8 @@ import subprocess
 import tomllib
 from pathlib import Path
 
-from schedlab.hosts import guest, guest_image
+from schedlab.hosts.guest import image as guest_image
+from schedlab.hosts.guest import policies as guest
 from schedlab.policy.bpf import compile_object, find_bpf_compiler
 
 HERE = Path(__file__).resolve().parent

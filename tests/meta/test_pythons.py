@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from conftest import missing
-from schedlab.hosts import guest_image
+from schedlab.hosts.guest import image as guest_image
 
 pytestmark = pytest.mark.nightly
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from schedlab.errors import UnavailableError
-from schedlab.hosts.guest_image import PrivateApt, debian_mirror, locked
+from schedlab.hosts.guest.image import PrivateApt, debian_mirror, locked
 from schedlab.paths import cache_folder
 
 PACKAGE = "linux-source-7.2"

@@ -19,7 +19,7 @@ import pytest
 import schedlab
 from policies.linux_source import linux_source
 from schedlab.errors import UnavailableError
-from schedlab.hosts import guest
+from schedlab.hosts.guest import policies as guest
 from schedlab.paths import cache_folder
 from schedlab.policy.bpf import compile_object
 from schedlab.policy.build import find_compiler

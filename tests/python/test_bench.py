@@ -16,8 +16,8 @@ import pytest
 
 from schedlab.cli.bench import parse_cpus
 from schedlab.errors import SchedlabError, UnavailableError, UsageError
-from schedlab.hosts import linux_machine
-from schedlab.hosts.launch import Command, Launcher
+from schedlab.hosts.linux import machine as linux_machine
+from schedlab.hosts.linux.launch import Command, Launcher
 from schedlab.measure import bench
 from schedlab.measure.bench import BenchPlan, measure, parse_policies
 from schedlab.measure.own_figures import describe_figure, read_figures
@@ -468,7 +468,7 @@ def test_without_privileges_it_says_which_is_missing(build, tmp_path):
     assert not answer["is_realtime"]
     report = answer["commands"][0]
     assert (report["failure"], report["error"]) == ("scheduler", 1)
-    from schedlab.hosts import launch
+    from schedlab.hosts.linux import launch
 
     with pytest.raises(
         UnavailableError, match="CAP_SYS_NICE: start schedlab as root, or raise RLIMIT_RTPRIO"

@@ -17,7 +17,7 @@ from polars.testing import assert_frame_equal
 
 import schedlab
 from schedlab.errors import UnavailableError, UsageError
-from schedlab.hosts.kernel import KernelHost
+from schedlab.hosts.kernel.host import KernelHost
 from schedlab.model import Execution
 from schedlab.runs import remote
 from schedlab.runs.case import Case

@@ -29,8 +29,8 @@ from checkout.reproduce.summary import read_summary
 from conftest import missing
 from schedlab.cli.app import app
 from schedlab.errors import SpecError, UsageError
-from schedlab.hosts import kernel_boot
-from schedlab.hosts.kernel_build import KernelImage
+from schedlab.hosts.kernel import boot as kernel_boot
+from schedlab.hosts.kernel.build import KernelImage
 from schedlab.model import Execution, Machine
 
 EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
@@ -564,7 +564,7 @@ def test_a_policy_of_ones_own_is_another_run_when_its_text_is(tmp_path, monkeypa
         missing("the teaching kernel", reason)
     policy = tmp_path / "mine.bpf.c"
     monkeypatch.setattr(
-        "schedlab.hosts.kernel.image_for",
+        "schedlab.hosts.kernel.host.image_for",
         lambda path: KernelImage(path, path, hashlib.sha256(path.read_bytes()).hexdigest()),
     )
 

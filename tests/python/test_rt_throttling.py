@@ -12,11 +12,11 @@ import time
 import pytest
 
 from schedlab.errors import UnavailableError
-from schedlab.hosts.rt_throttling import no_rt_throttling
+from schedlab.hosts.linux.rt_throttling import no_rt_throttling
 
 HOLD = """
 import sys, pathlib
-from schedlab.hosts.rt_throttling import no_rt_throttling
+from schedlab.hosts.linux.rt_throttling import no_rt_throttling
 with no_rt_throttling(pathlib.Path(sys.argv[1])):
     print("off", flush=True)
     sys.stdin.read()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from linux import event_files as ev
 from schedlab.errors import RecordError, UnavailableError
 from schedlab.hosts.host import Job
-from schedlab.hosts.recorder import convert_events, import_events
+from schedlab.hosts.linux.recorder import convert_events, import_events
 from schedlab.hosts.sim import SimHost
 from schedlab.measure.recording import import_trace
 from schedlab.metrics import consistency

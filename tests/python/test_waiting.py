@@ -11,7 +11,8 @@ import types
 import pytest
 
 from schedlab import waiting
-from schedlab.hosts import guest_boot, kernel_build
+from schedlab.hosts.guest import boot as guest_boot
+from schedlab.hosts.kernel import build as kernel_build
 from schedlab.policy import build
 from schedlab.policy.find import load_policy
 

@@ -3,7 +3,7 @@
  * print.c - printk() and panic().
  *
  * A panic names where it happened: the builder puts a table of all functions
- * into the image (python/schedlab/hosts/kernel_build.py), and the frame pointers
+ * into the image (python/schedlab/hosts/kernel/build.py), and the frame pointers
  * on the stack lead from one to the next.
  *
  * Called from everywhere. Must stay true: panic() takes no lock.

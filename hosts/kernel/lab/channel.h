@@ -3,7 +3,7 @@
  * channel.h - the binary way to the host: frames through a virtio port.
  *
  * Everything that a run has to say beside the console's text goes this way: the
- * chunks of records, lines of text, and the end. python/schedlab/hosts/kernel.py
+ * chunks of records, lines of text, and the end. python/schedlab/hosts/kernel/host.py
  * reads it. A machine without the device has no channel; then nothing is sent.
  *
  * Read next: virtio_serial.c.

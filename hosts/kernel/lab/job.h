@@ -2,7 +2,7 @@
 /*
  * job.h - a boot that was made for one run: what it got, and how it ends.
  *
- * Read next: job.c; python/schedlab/hosts/kernel.py, which made it.
+ * Read next: job.c; python/schedlab/hosts/kernel/host.py, which made it.
  */
 #ifndef KERNEL_JOB_H
 #define KERNEL_JOB_H

@@ -7,7 +7,7 @@
  * wake-up in the guest; a serial line would have all three. The kernel's own
  * messages go to the serial line, so the two never mix.
  *
- * Read next: python/schedlab/hosts/guest_frames.py, the reader.
+ * Read next: python/schedlab/hosts/guest/frames.py, the reader.
  */
 #include <errno.h>
 #include <fcntl.h>

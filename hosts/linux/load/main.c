@@ -15,7 +15,7 @@
  * Exit status: 0 when it was unloaded as asked, 1 when the kernel refused it or
  * threw it out, 2 for a wrong command line.
  *
- * Called by python/schedlab/hosts/load.py. Read next: policy.c.
+ * Called by python/schedlab/hosts/linux/load.py. Read next: policy.c.
  */
 #include <bpf/bpf.h>
 #include <errno.h>

@@ -9,7 +9,7 @@
  * another kernel needs no other header. libbpf moves what is read of a structure to where the
  * running kernel has it, if the header says so; hence the pragma.
  *
- * Read next: python/schedlab/hosts/guest_build.py, the caller.
+ * Read next: python/schedlab/hosts/guest/build.py, the caller.
  */
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>

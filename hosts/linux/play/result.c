@@ -7,7 +7,7 @@
  * be read, should the runner be killed; the line for all comes last, so a file
  * without it is one of a run that was cut short.
  *
- * Read next: python/schedlab/hosts/linux.py, which reads it.
+ * Read next: python/schedlab/hosts/linux/host.py, which reads it.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any
 
 from schedlab.errors import SchedlabError, UnavailableError
 from schedlab.hosts.choose import open_host
-from schedlab.hosts.rt_throttling import no_rt_throttling
+from schedlab.hosts.linux.rt_throttling import no_rt_throttling
 from schedlab.policy.find import find_policy
 from schedlab.runs.case import Case, RunContext, blank_run, environment_of, folder_name, folder_of, write_text
 from schedlab.runs.plan import host_of
@@ -43,7 +43,7 @@ from .samples import Done
 from .spec import Runs, Size
 
 if TYPE_CHECKING:
-    from schedlab.hosts.kernel_build import KernelImage
+    from schedlab.hosts.kernel.build import KernelImage
 
 #: What a run says of itself that another one of the same may say otherwise.
 _MAY_DIFFER = {"schema", "status", "error", "error_kind", "record_hash", "consistency", "physics", "metrics", "directory",
@@ -271,7 +271,7 @@ def _run_programs(
     on_result: Callable[[dict[str, Any]], None],
 ) -> None:
     """A program of the kernel, in machines that it has to itself."""
-    from schedlab.hosts.kernel import image_for
+    from schedlab.hosts.kernel.host import image_for
 
     runs = done.runs
     environment = environment_of(open_host(runs.host))
@@ -362,7 +362,7 @@ def _boot(
     machines: _Machines,
 ) -> list[dict[str, Any]]:
     """Boot a machine, one of `machines`, and read what the program says."""
-    from schedlab.hosts.kernel_boot import Machine, machine_command
+    from schedlab.hosts.kernel.boot import Machine, machine_command
 
     policy, *knobs = runs.policies[boot.label].split()
     arguments = {"policy": Path(policy).name.removesuffix(".bpf.c")} | dict(

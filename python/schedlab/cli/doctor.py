@@ -15,7 +15,7 @@ from typing import Any
 from .. import paths
 from ..errors import SchedlabError, UnavailableError
 from ..hosts.choose import HOST_NAMES, engine_here, unavailable_reason
-from ..hosts.recorder import probe, program
+from ..hosts.linux.recorder import probe, program
 from ..policy.bpf import second_opinion_compiler
 from ..policy.build import find_compiler
 
@@ -95,7 +95,7 @@ def _finding(name: str, look: Callable[[], str | None], *, needed: bool) -> dict
 def _host_detail(host: str) -> str:
     """Where a host that works was found."""
     if host == "kernel":
-        from ..hosts.kernel_boot import qemu_version
+        from ..hosts.kernel.boot import qemu_version
 
         return qemu_version()
     return str(paths.simulator()) if host == "sim" else "ready"

@@ -2,7 +2,7 @@
 """`schedlab load`: a policy in this machine's own kernel, until Ctrl-C.
 
 Must stay true: the policy is unloaded on every way out.
-Read next: hosts/load.py.
+Read next: hosts/linux/load.py.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def load(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object at the end.")] = False,
 ) -> None:
     """Load a policy into this machine's kernel, show what it does, unload it on Ctrl-C."""
-    from ..hosts.load import LoadedPolicy, prepare_loader
+    from ..hosts.linux.load import LoadedPolicy, prepare_loader
     from ..measure.guard import HEARTBEAT_MS, parse_bound
     from ..units import parse_duration
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """`schedlab verify`: does Linux take a policy? The kernel of the guest is asked.
 
-Read next: hosts/verify.py.
+Read next: hosts/guest/verify.py.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def verify(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Ask the verifier of a real kernel about policies; a refusal comes with its line."""
-    from ..hosts.verify import verify_policies
+    from ..hosts.guest.verify import verify_policies
 
     answers = verify_policies(policies)
     if as_json:

@@ -21,7 +21,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator
 
 from ..errors import NotFoundError, SchedlabError, SpecError, UnitError, did_you_mean
-from ..hosts.kernel_boot import CPUS_MAX as KERNEL_CPUS_MAX
+from ..hosts.kernel.boot import CPUS_MAX as KERNEL_CPUS_MAX
 from ..metrics.dictionary import find_metric
 from ..model import CPUS_MAX
 from ..policy.find import find_policy, list_policies

@@ -9,7 +9,7 @@ and starts nothing that was built; the file system is made outside, by the teach
 maker. The machine is in the jail, too: QEMU opens the image and its scratch folder.
 
 Invariant: a submission changes no file but what the assignment lets it, and none of the cache.
-Read next: hosts/kernel_build.py; runs.py.
+Read next: hosts/kernel/build.py; runs.py.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ import schedlab
 
 from .. import paths
 from ..errors import PolicyError, UnavailableError
-from ..hosts import kernel_boot
-from ..hosts.kernel import KernelSession
-from ..hosts.kernel_build import KernelImage, build_kernel, make_filesystem
+from ..hosts.kernel import boot as kernel_boot
+from ..hosts.kernel.build import KernelImage, build_kernel, make_filesystem
+from ..hosts.kernel.host import KernelSession
 from ..policy import jail
 from .assignment import GradedProgram
 
@@ -190,7 +190,7 @@ def _built(
         str(path.resolve()) for path in (*policies, *programs)
     ]
     command = jail.command(readable, [str(scratch), str(cache), os.devnull])
-    command += [sys.executable, "-m", "schedlab.hosts.kernel_build"]
+    command += [sys.executable, "-m", "schedlab.hosts.kernel.build"]
     command += [str(path.resolve()) for path in (*policies, *programs)]
     environment = {
         "LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(package.parent),

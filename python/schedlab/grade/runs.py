@@ -33,7 +33,7 @@ from ..check.trial import broken_by
 from ..errors import SchedlabError, UnavailableError
 from ..hosts.choose import engine_here
 from ..hosts.host import Job, Outcome, Session
-from ..hosts.kernel import KernelHost, KernelSession
+from ..hosts.kernel.host import KernelHost, KernelSession
 from ..hosts.kinds import device_of
 from ..hosts.sim import SimHost
 from ..hosts.wasm import WasmHost

@@ -24,7 +24,7 @@ _CLASSES = {
     "guest": "GuestHost",
 }  # fmt: skip
 HOST_NAMES = tuple(_CLASSES)
-_MODULES = {"guest": "guest_host"}
+_MODULES = {name: f"{name}.host" for name in ("guest", "kernel", "linux")}
 #: Those in virtual time: the simulator, natively and as WebAssembly.
 VIRTUAL = ("sim", "wasm")
 #: Those where tasks may be in cgroups.
@@ -71,7 +71,7 @@ def build_for(execution: Execution, policy: Policy, values: Mapping[str, int] | 
     """Compile a policy as a host wants it."""
 
     def tools() -> Toolchain:
-        from .guest_build import toolchain
+        from .guest.build import toolchain
 
         return toolchain(execution.kernel)
 

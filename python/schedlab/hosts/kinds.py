@@ -5,7 +5,7 @@
     EmulatedHost   a machine in QEMU: CPUs by turns, or real time
 
 Must stay true: what a host states here is what metrics/consistency.py holds its records to.
-Read next: uthreads.py, a host in real time; kernel.py, one that is emulated.
+Read next: uthreads.py, a host in real time; kernel/host.py, one that is emulated.
 """
 
 from __future__ import annotations

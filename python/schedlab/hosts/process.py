@@ -8,7 +8,7 @@ waits for the end of a pipe.
 
 Invariant: whatever the processes do, a job comes back within the time limit, and
 nothing that it started is left running.
-Read next: uthreads.py, the shortest use; sim.py; kernel.py.
+Read next: uthreads.py, the shortest use; sim.py; kernel/host.py.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ The simulator calls its launch() on a machine of as many CPUs, and writes which 
 and entries of maps have changed (hosts/sim/image.c). The guest's loader writes the same into the
 kernel's object (hosts/linux/load/launch.c), by name and size.
 
-Read next: guest_host.py, which asks.
+Read next: guest/host.py, which asks.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from typing import Any
 from .. import paths
 from .host import Job, Outcome
 from .kinds import RealTimeHost, job_arguments
-from .linux_machine import processor_name
+from .linux.machine import processor_name
 from .process import Done, ProcessSession
 
 #: How much of what a policy prints is kept for the message about its failure.

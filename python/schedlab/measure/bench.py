@@ -8,7 +8,7 @@ where it stopped, and what is there can be read.
 
 Must stay true: nothing of the machine is changed but what the commands
 themselves do; every sample is kept, outliers included.
-Read next: hosts/launch.py, hosts/linux_machine.py; cli/bench.py, which shows it.
+Read next: hosts/linux/launch.py, hosts/linux/machine.py; cli/bench.py, which shows it.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import SchedlabError, UnavailableError, UsageError
-from ..hosts.ext_class import parse_policy, under
-from ..hosts.launch import Command, Launcher
-from ..hosts.linux_machine import (
+from ..hosts.linux.ext_class import parse_policy, under
+from ..hosts.linux.launch import Command, Launcher
+from ..hosts.linux.machine import (
     busy_by_cpu,
     describe_machine,
     steal_by_cpu,
@@ -101,7 +101,7 @@ class BenchResult:
     """What was measured."""
 
     plan: BenchPlan  #: What was asked for.
-    machine: dict[str, Any]  #: See `hosts.linux_machine.describe_machine`.
+    machine: dict[str, Any]  #: See `hosts.linux.machine.describe_machine`.
     #: In the order of the runs: `policy`, `round`, `order` (position after the warm-ups), `exit_code`,
     #: `signal`, `has_timed_out`, `background_ended` (how many background commands had ended by themselves
     #: before it), `stderr` (its last lines, where the run failed), `cpus_busy_ns`, `cpus_own_ns`,

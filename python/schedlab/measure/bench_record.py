@@ -4,7 +4,7 @@
 These take a recording, which costs a little; so they come from further runs, after
 the samples. A recording that is not whole gives no figures and says why.
 
-Read next: hosts/recorder.py; bench.py, which asks.
+Read next: hosts/linux/recorder.py; bench.py, which asks.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import RecordError
-from ..hosts.launch import Command, Launcher
-from ..hosts.linux_machine import steal_by_cpu, steal_since
-from ..hosts.recorder import Recorder, convert_events
+from ..hosts.linux.launch import Command, Launcher
+from ..hosts.linux.machine import steal_by_cpu, steal_since
+from ..hosts.linux.recorder import Recorder, convert_events
 from ..metrics.dictionary import compute_metrics
 from ..metrics.disturbance import disturbance
 from ..metrics.timeline import Timeline

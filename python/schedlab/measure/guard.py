@@ -8,7 +8,7 @@ seen, too. The guard runs with real-time priority, above all that a policy sched
 the guard ends the policy when the recorder is silent, the loader when the guard is, and the kernel when the loader dies.
 
 Invariant: whatever dies or stops, the policy is unloaded within a second.
-Read next: live.py, which reads the events; hosts/load.py.
+Read next: live.py, which reads the events; hosts/linux/load.py.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import SchedlabError, UsageError
-from ..hosts.load import LoadedPolicy
+from ..hosts.linux.load import LoadedPolicy
 from ..units import parse_duration
 from .live import EventStream, LiveTasks
 

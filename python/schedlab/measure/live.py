@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..hosts.recorder import Recorder
+from ..hosts.linux.recorder import Recorder
 
 EVENT = np.dtype([("pid", "<u4"), ("cpu", "<u2"), ("kind", "u1"), ("flags", "u1"), ("t_ns", "<u8"),
                   ("other", "<u4"), ("value", "<i4")])  # fmt: skip

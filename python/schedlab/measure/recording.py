@@ -8,7 +8,7 @@ recording that did not go well DIR/events.slev stays, which `schedlab import` re
 
 Must stay true: a recording is checked for consistency as a simulation is; one that is
 not whole says so and shows no numbers, but its records can be drawn.
-Read next: hosts/recorder.py, which drives the recorder; replay.py.
+Read next: hosts/linux/recorder.py, which drives the recorder; replay.py.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ import numpy as np
 
 from .. import __version__
 from ..errors import NotFoundError, RecordError, SchedlabError, UsageError
-from ..hosts.launch import Command, Launcher
-from ..hosts.linux_machine import describe_machine, find_group, steal_by_cpu, steal_since
-from ..hosts.recorder import Captured, Converted, Recorder, convert_events, import_events
+from ..hosts.linux.launch import Command, Launcher
+from ..hosts.linux.machine import describe_machine, find_group, steal_by_cpu, steal_since
+from ..hosts.linux.recorder import Captured, Converted, Recorder, convert_events, import_events
 from ..metrics import consistency
 from ..metrics.dictionary import compute_metrics
 from ..metrics.disturbance import disturbance

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..hosts.recorder import convert_events
+from ..hosts.linux.recorder import convert_events
 from ..plots.trace import write_trace
 from ..records.file import read_records
 from .live import EVENT, HEADER_BYTES, MEMBER, NAME, SYNC, EventStream, LiveTasks

@@ -8,7 +8,7 @@ is asked once for each content of a file, which a note in the cache remembers.
 Invariant: a refusal is an error of clang's on a line of the policy. Its warnings, its own
 crash and its absence refuse nothing. BPF is taken as Linux 6.12 has it, the first with
 sched_ext (-mcpu=v4), though what schedlab loads is made for older ones as well.
-Read next: build.py, which asks; hosts/guest.py, which loads the objects.
+Read next: build.py, which asks; hosts/guest/policies.py, which loads the objects.
 """
 
 from __future__ import annotations

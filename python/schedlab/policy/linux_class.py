@@ -7,7 +7,7 @@
 
 Must stay true: everything that Linux would refuse for its form is refused here,
 with the value and the hint.
-Read next: hosts/launch.py, which runs commands under these classes.
+Read next: hosts/linux/launch.py, which runs commands under these classes.
 """
 
 from __future__ import annotations

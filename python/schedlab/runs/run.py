@@ -142,7 +142,7 @@ def prepare(plan: Plan) -> Prepared:
     ours = [name for name in plan.policies if name not in classes]
     policies, broken = _load_policies(ours, is_inside=engine_of(plan.execution) == "wasm")
     if ours and plan.execution.host == "linux":
-        from ..hosts.ext_class import refuse_policies
+        from ..hosts.linux.ext_class import refuse_policies
 
         refuse_policies(ours[0])
     variants = parse_settings(
@@ -288,7 +288,7 @@ def _load_policies(
 
 def _parse_classes(plan: Plan) -> dict[str, BuiltPolicy]:
     """Linux's own classes, which only Linux has."""
-    from ..hosts.linux import refuse_class
+    from ..hosts.linux.host import refuse_class
     from ..policy.linux_class import class_as_policy, is_class, parse_workload_class
 
     classes = [name for name in plan.policies if is_class(name)]

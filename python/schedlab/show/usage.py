@@ -4,7 +4,7 @@
 Reports 2 and 4 have them of every test: wall, user and system time, CPU, involuntary
 and voluntary switches, of all processes together.
 
-Read next: tables.py; hosts/linux.py, where they come from.
+Read next: tables.py; hosts/linux/host.py, where they come from.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from rich.markup import escape
 
-from ..hosts.linux_machine import warn_of_machine
+from ..hosts.linux.machine import warn_of_machine
 from ..policy.linux_class import NUMBERS, parse_class
 from ..stats.inference import CONFIDENCE, mean_interval
 from ..stats.sentences import show_time

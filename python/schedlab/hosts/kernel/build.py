@@ -6,7 +6,7 @@ per content of its source and of all that it includes. The kernel cannot load
 files, so every policy that a run may ask for is linked in; asking for another
 one costs the link-up of the policies and one link, not a compilation of the rest.
 
-    python -m schedlab.hosts.kernel_build [POLICY.bpf.c]... [PROGRAM.c]...
+    python -m schedlab.hosts.kernel.build [POLICY.bpf.c]... [PROGRAM.c]...
 
 prints where the kernel and its programs are, as JSON: grade/kernel.py builds a stranger's
 kernel so, in a process that can open nothing else. No file that was built runs there.
@@ -14,7 +14,7 @@ kernel so, in a process that can open nothing else. No file that was built runs 
 Must stay true: what stands in the cache is complete, since it is moved there in
 one step; equal sources give equal files, since the hash of a run's kernel goes
 into its `run.json`.
-Read next: kernel.py, which boots the result.
+Read next: host.py, which boots the result.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from ..errors import PolicyError, SchedlabError, UnavailableError
-from ..paths import cache_folder, include_folder, policies_folder, resource_root
-from ..waiting import announced
+from ...errors import PolicyError, SchedlabError, UnavailableError
+from ...paths import cache_folder, include_folder, policies_folder, resource_root
+from ...waiting import announced
 
 TOOLS = ("clang-19", "ld.lld-19", "llvm-objcopy-19", "llvm-nm-19")
 TARGET = ("--target=riscv64-unknown-elf", "-march=rv64gc", "-mabi=lp64d", "-mcmodel=medany")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Ask the kernel of the guest whether it takes a policy; its answer is kept by hash.
 
-Read next: guest.py, which asks.
+Read next: policies.py, which asks.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..errors import HostError
-from ..paths import cache_folder
-from ..policy.bpf import compile_object
-from ..policy.find import load_policy
-from .guest import GuestTask, guest_system, job_files, read_answers
-from .guest_boot import GuestRunner
-from .guest_build import toolchain
-from .guest_frames import Answer
+from ...errors import HostError
+from ...paths import cache_folder
+from ...policy.bpf import compile_object
+from ...policy.find import load_policy
+from .boot import GuestRunner
+from .build import toolchain
+from .frames import Answer
+from .policies import GuestTask, guest_system, job_files, read_answers
 
 #: How long a policy has the CPUs, in milliseconds: it need only be taken.
 HOLD_MS = 10

@@ -28,13 +28,13 @@ from typing import Any
 
 import numpy as np
 
-from .. import paths
-from ..errors import HostError, RecordError, SchedlabError, UnavailableError, UsageError
-from ..policy.linux_class import CLASS_FILE, LinuxClass, parse_workload_class
-from ..records.file import RECORD_DTYPE, Kind, Stop, read_records, write_records
+from ... import paths
+from ...errors import HostError, RecordError, SchedlabError, UnavailableError, UsageError
+from ...policy.linux_class import CLASS_FILE, LinuxClass, parse_workload_class
+from ...records.file import RECORD_DTYPE, Kind, Stop, read_records, write_records
+from ..host import Job, Outcome
+from ..kinds import RealTimeHost
 from .ext_class import ThrownOutError, class_of, under
-from .host import Job, Outcome
-from .kinds import RealTimeHost
 from .launch import Command, Launcher
 from .recorder import Captured, Recorder, convert_events
 
@@ -63,7 +63,7 @@ class LinuxHost(RealTimeHost):
 
     def environment(self) -> dict[str, Any]:
         """The machine: kernel, processor, CPUs, and what limits real-time tasks."""
-        from .linux_machine import describe_machine
+        from .machine import describe_machine
 
         return {"kernel": platform.release(), "linux": describe_machine()}
 

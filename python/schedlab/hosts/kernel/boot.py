@@ -4,7 +4,7 @@
 Must stay true: the image in the cache is never written to. A machine writes to a
 snapshot that goes with it, or to a disk of its own. And no machine outlives the
 program that started it, however that ends.
-Read next: kernel.py, which runs workloads; checkout/kernel.py, the shell.
+Read next: host.py, which runs workloads; checkout/kernel.py, the shell.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from ..errors import UsageError
-from . import kernel_build
+from ...errors import UsageError
+from . import build as kernel_build
 
 QEMU = "qemu-system-riscv64"
 CPUS_MAX = 8

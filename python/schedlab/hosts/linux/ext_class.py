@@ -6,7 +6,7 @@ of the class SCHED_EXT (`schedlab load --partial`): a command or a workload and 
 children, as it is with every other class.
 
 Must stay true: no policy stays behind; a run whose policy was thrown out is none.
-Read next: load.py; linux.py and measure/bench.py, which run something under it.
+Read next: load.py; host.py and measure/bench.py, which run something under it.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from ..errors import PolicyError, UnavailableError
-from ..policy.build import BuiltPolicy, build_policy
-from ..policy.find import load_policy
-from ..policy.linux_class import LinuxClass
-from .guest_frames import Answer
+from ...errors import PolicyError, UnavailableError
+from ...policy.build import BuiltPolicy, build_policy
+from ...policy.find import load_policy
+from ...policy.linux_class import LinuxClass
+from ..guest.frames import Answer
 from .load import LoadedPolicy, prepare_loader, unavailable_reason
 
 #: Linux's number of the class that sched_ext schedules.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Run policies in a real Linux kernel: the host `guest` of `schedlab run`.
 
-Each run is a copy of a machine that was booted once (guest_boot.py), so equal jobs
+Each run is a copy of a machine that was booted once (boot.py), so equal jobs
 are equal bit by bit while instructions are counted. `--parallel` lets time be
 this machine's instead; the emulator still runs CPUs in turns.
 
@@ -11,7 +11,7 @@ kernel's: the seed draws the program, not the policy's luck.
 
 Must stay true: whatever the guest does, the caller gets an outcome within the time
 limit, and no QEMU is left behind.
-Read next: guest.py, what a job is; records/ftrace.py.
+Read next: policies.py, what a job is; records/ftrace.py.
 """
 
 from __future__ import annotations
@@ -21,22 +21,30 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import SchedlabError
-from ..policy.elf import ElfFile
-from ..program.file import read_program
-from ..records.file import write_records
-from ..records.ftrace import printed_lines, trace_records
-from .guest import LEAD_MS, LEAD_MS_LONG, GuestTask, guest_system, job_files, read_answers, unavailable_reason
-from .guest_boot import CPUS_MAX, QEMU, GuestRunner
-from .guest_frames import Answer
-from .host import Job, Outcome
-from .kernel_boot import qemu_version
-from .kinds import EmulatedHost, device_of, settings_of, too_large, with_program_pids
-from .process import not_done, timed_out
-from .user_half import image_of
+from ...errors import SchedlabError
+from ...policy.elf import ElfFile
+from ...program.file import read_program
+from ...records.file import write_records
+from ...records.ftrace import printed_lines, trace_records
+from ..host import Job, Outcome
+from ..kernel.boot import qemu_version
+from ..kinds import EmulatedHost, device_of, settings_of, too_large, with_program_pids
+from ..process import not_done, timed_out
+from ..user_half import image_of
+from .boot import CPUS_MAX, QEMU, GuestRunner
+from .frames import Answer
+from .policies import (
+    LEAD_MS,
+    LEAD_MS_LONG,
+    GuestTask,
+    guest_system,
+    job_files,
+    read_answers,
+    unavailable_reason,
+)
 
 if TYPE_CHECKING:
-    from ..program.file import Program
+    from ...program.file import Program
 
 #: The guest forks them one by one before time 0.
 TASKS_MAX = 4000

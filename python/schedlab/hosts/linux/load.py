@@ -7,7 +7,7 @@ process, the kernel takes its CPUs back.
 
 Must stay true: nothing of the machine is changed but which policy the kernel asks;
 a machine that cannot do it says why, and what to do.
-Read next: guest_frames.py, what the loader says; cli/load.py.
+Read next: guest/frames.py, what the loader says; cli/load.py.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from ..errors import HostError, PolicyError, UnavailableError
-from ..policy.bpf import compile_object
-from ..policy.build import BuiltPolicy
-from ..policy.launch_file import for_machine, launch_code
-from .guest_build import build_program, toolchain
-from .guest_frames import Answer
-from .guest_image import fetch_libbpf
+from ...errors import HostError, PolicyError, UnavailableError
+from ...policy.bpf import compile_object
+from ...policy.build import BuiltPolicy
+from ...policy.launch_file import for_machine, launch_code
+from ..guest.build import build_program, toolchain
+from ..guest.frames import Answer
+from ..guest.image import fetch_libbpf
 
 #: How long a loader may take to unload a policy, in seconds.
 CLOSE_SECONDS = 20.0

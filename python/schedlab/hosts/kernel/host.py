@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Run policies in the teaching kernel: a machine of its own per run, in QEMU.
 
-The kernel is built with all policies linked in (kernel_build.py), booted without
+The kernel is built with all policies linked in (build.py), booted without
 a screen, plays one workload, says what happened through a virtio port, and goes
 off. The machine counts instructions instead of time (`-icount`): one instruction
 takes one nanosecond, so equal jobs are equal bit by bit, and what scheduling costs
@@ -15,7 +15,7 @@ CPU a thread of this machine instead; then times are real, and no run is repeate
 
 Must stay true: whatever the kernel does, or does not do, the caller gets an
 outcome within the time limit, and no QEMU is left behind.
-Read next: kernel_frames.py, what the kernel says; hosts/kernel/user/play.c.
+Read next: frames.py, what the kernel says; hosts/kernel/user/play.c.
 """
 
 from __future__ import annotations
@@ -26,17 +26,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..calibration import Calibration
-from ..errors import HostError
-from ..paths import policies_folder
-from ..program.file import read_program
-from ..records.file import write_records
-from . import kernel_boot, kernel_build
-from .host import Job, Outcome
-from .kernel_boot import CPUS_MAX, QEMU, Machine, qemu_version
-from .kernel_frames import Sent, played_records, read_frames, read_overhead
-from .kinds import EmulatedHost, device_of, settings_of, too_large, with_program_pids
-from .process import ProcessSession, timed_out
+from ...calibration import Calibration
+from ...errors import HostError
+from ...paths import policies_folder
+from ...program.file import read_program
+from ...records.file import write_records
+from ..host import Job, Outcome
+from ..kinds import EmulatedHost, device_of, settings_of, too_large, with_program_pids
+from ..process import ProcessSession, timed_out
+from . import boot as kernel_boot
+from . import build as kernel_build
+from .boot import CPUS_MAX, QEMU, Machine, qemu_version
+from .frames import Sent, played_records, read_frames, read_overhead
 
 TASKS_MAX = 4000
 #: Processes besides those of the workload: init, play, and some to spare.

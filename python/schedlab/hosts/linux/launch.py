@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..errors import HostError, UnavailableError, UsageError
-from ..paths import launcher, why_unusable
-from ..policy.linux_class import LinuxClass
-from .process import LineServer
+from ...errors import HostError, UnavailableError, UsageError
+from ...paths import launcher, why_unusable
+from ...policy.linux_class import LinuxClass
+from ..process import LineServer
 
 
 @dataclass(frozen=True)

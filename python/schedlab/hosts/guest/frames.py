@@ -22,7 +22,7 @@ into the guest (hosts/linux/guest/input.c) and answers out of it and out of
 
 Must stay true: a row of frames that was cut short is read up to its last whole
 frame.
-Read next: guest.py, guest_host.py, load.py.
+Read next: policies.py, host.py, linux/load.py.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from ..errors import HostError
-from ..records.ftrace import Trace
+from ...errors import HostError
+from ...records.ftrace import Trace
 
 #: How the kernel says which kind of error ended a policy.
 ERROR_KINDS = {"runnable task stall": "stall", "runtime error": "policy", "scx_bpf_error": "policy"}

@@ -11,7 +11,7 @@ what was saved.
 
 Must stay true: whatever the guest does, or does not do, the caller gets an answer
 within the time limit, and no QEMU is left behind.
-Read next: guest_frames.py, what goes in and comes out.
+Read next: frames.py, what goes in and comes out.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ..errors import HostError
-from ..paths import cache_folder
-from ..waiting import announced
-from .guest_build import make_initramfs
-from .guest_frames import write_frames
-from .guest_image import locked
-from .guest_vmlinux import unpacked
-from .kernel_boot import ENDS_WITH_US, qemu_version
+from ...errors import HostError
+from ...paths import cache_folder
+from ...waiting import announced
+from ..kernel.boot import ENDS_WITH_US, qemu_version
+from .build import make_initramfs
+from .frames import write_frames
+from .image import locked
+from .vmlinux import unpacked
 
 QEMU = "qemu-system-x86_64"
 CPUS_MAX = 8

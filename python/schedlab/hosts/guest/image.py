@@ -8,7 +8,7 @@ and the machine's own package lists stay as they are.
 
 Must stay true: what is in the cache is complete (it is moved there in one
 step), and is used again without asking the mirror.
-Read next: guest.py, which boots it.
+Read next: policies.py, which boots it.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..errors import UnavailableError
-from ..paths import cache_folder
-from ..waiting import announced
+from ...errors import UnavailableError
+from ...paths import cache_folder
+from ...waiting import announced
 
 #: Debian suites that have a kernel with sched_ext; the highest version wins.
 KERNEL_SUITES = ("sid", "forky")

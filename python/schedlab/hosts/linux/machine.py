@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..policy.linux_class import LinuxClass
+from ...policy.linux_class import LinuxClass
 
 #: Load of other programs, per CPU, above which a comparison is disturbed.
 LOAD_MAX = 0.3

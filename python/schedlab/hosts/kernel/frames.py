@@ -6,7 +6,7 @@ the program (task i is pid i + 1), times count from the program's time 0, and wh
 other processes did on a CPU becomes overhead.
 
 Must stay true: frames and kinds are those of hosts/kernel/lab/channel.h.
-Read next: kernel.py, which boots the machine that sends them.
+Read next: host.py, which boots the machine that sends them.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import HostError
-from ..records.file import RECORD_DTYPE, Kind, Overhead, Stop
+from ...errors import HostError
+from ...records.file import RECORD_DTYPE, Kind, Overhead, Stop
 
 #: struct channel_frame: magic, kind, hart, bytes that follow, seq, arg.
 FRAME = struct.Struct("<IHHIIQ")

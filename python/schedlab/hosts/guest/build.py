@@ -3,7 +3,7 @@
 
 Must stay true: equal inputs give an equal initramfs, bit by bit, or a guest run
 could not be repeated; so files have no times and no owners in it.
-Read next: guest.py, which boots it.
+Read next: policies.py, which boots it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..errors import UnavailableError
-from ..paths import cache_folder, include_folder, resource_root
-from ..policy.bpf import Toolchain
-from ..waiting import announced
-from .guest_image import fetch_guest_parts, locked
-from .guest_vmlinux import unpacked
+from ...errors import UnavailableError
+from ...paths import cache_folder, include_folder, resource_root
+from ...policy.bpf import Toolchain
+from ...waiting import announced
+from .image import fetch_guest_parts, locked
+from .vmlinux import unpacked
 
 INIT_OPTIONS = ("-std=gnu11", "-O2", "-static", "-Wall", "-Wextra")
 #: What else a program is linked with.

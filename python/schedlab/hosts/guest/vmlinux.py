@@ -12,7 +12,7 @@ directly (PVH), QEMU starts it as it is.
 
 Must stay true: an image that is not understood is booted as it is; one that cannot
 run policies is refused before anything is booted, with what would do.
-Read next: guest_boot.py. The header is described in Linux's
+Read next: boot.py. The header is described in Linux's
 Documentation/arch/x86/boot.rst.
 """
 
@@ -29,9 +29,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from ..errors import HostError, UsageError
-from ..paths import cache_folder
-from .guest_image import locked
+from ...errors import HostError, UsageError
+from ...paths import cache_folder
+from .image import locked
 
 MAGIC, MAGIC_OFFSET, RELEASE_OFFSET = b"HdrS", 0x202, 0x20E
 #: Version 2.08 of the header is the first that names the payload.

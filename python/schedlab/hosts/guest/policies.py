@@ -10,7 +10,7 @@ CPU may be that late, and a task that looks at its own CPU time sees it that
 coarsely: good for finding faults, not for measuring.
 
 Must stay true: a task that fails keeps none from being done.
-Read next: guest_host.py, one run of `schedlab run`; records/ftrace.py, which makes
+Read next: host.py, one run of `schedlab run`; records/ftrace.py, which makes
 records of what the guest's kernel saw.
 """
 
@@ -21,13 +21,13 @@ import struct
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ..errors import HostError, UnavailableError
-from ..policy.bpf import find_bpf_compiler
-from .guest_boot import QEMU, GuestRunner, GuestSystem, Said
-from .guest_build import build_program
-from .guest_frames import Answer, read_frames
-from .guest_image import GuestParts, fetch_guest_parts
-from .guest_vmlinux import refuse_unusable
+from ...errors import HostError, UnavailableError
+from ...policy.bpf import find_bpf_compiler
+from .boot import QEMU, GuestRunner, GuestSystem, Said
+from .build import build_program
+from .frames import Answer, read_frames
+from .image import GuestParts, fetch_guest_parts
+from .vmlinux import refuse_unusable
 
 #: HZ of Debian's kernel is 250.
 TICK_NS = 4_000_000

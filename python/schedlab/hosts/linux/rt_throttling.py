@@ -7,7 +7,7 @@ deadline processes"). A comparison of SCHED_FIFO or SCHED_RR with SCHED_OTHER me
 limit, too, unless it is off.
 
 Invariant: however this process ends, also by SIGKILL, the old value is written back.
-Read next: linux_machine.py, which warns of the limit.
+Read next: machine.py, which warns of the limit.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..errors import UnavailableError
+from ...errors import UnavailableError
 
 RUNTIME_FILE = Path("/proc/sys/kernel/sched_rt_runtime_us")
 UNLIMITED = "-1"

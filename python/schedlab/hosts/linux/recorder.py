@@ -26,10 +26,10 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from ..errors import HostError, RecordError, UnavailableError, UsageError
-from ..paths import recorder, why_unusable
-from ..records.foreign import Source
-from .process import LineServer
+from ...errors import HostError, RecordError, UnavailableError, UsageError
+from ...paths import recorder, why_unusable
+from ...records.foreign import Source
+from ..process import LineServer
 
 
 @dataclass(frozen=True)
