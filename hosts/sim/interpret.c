@@ -61,7 +61,8 @@ static void fail_lock(struct sim_task *t, u32 object, bool is_lock)
 				   sl_program_objects(sim.program)[object].name));
 }
 
-static void attach(struct sim_task *t, struct sim_task *parent)
+/* Return: whether it is there; false: the run has failed. */
+static bool attach(struct sim_task *t, struct sim_task *parent)
 {
 	const struct sl_program_task *pt =
 		&sl_program_tasks(sim.program)[t - sim.tasks];
@@ -78,13 +79,17 @@ static void attach(struct sim_task *t, struct sim_task *parent)
 
 	if (parent)
 		sl_task_set_cgroup(&t->core, parent->core.p.cgroups->dfl_cgrp);
-	if (sim_attach(t, &attr, parent))
-		sim_fail("program", t->core.p.pid,
-			 "no room for task %s[%d]: the task_attrs map is full",
-			 t->core.p.comm, t->core.p.pid);
+	if (!sim_attach(t, &attr, parent))
+		return true;
+	sim_fail("program", t->core.p.pid, "no room for task %s[%d]: the task_attrs map is full",
+		 t->core.p.comm, t->core.p.pid);
+	return false;
 }
 
-/* Where an arrival is a wake-up, all tasks exist before the policy is loaded. */
+/*
+ * Where an arrival is a wake-up, all tasks exist before the policy is loaded, which
+ * says itself if it has no room for them.
+ */
 void sim_task_attach_all(void)
 {
 	const struct sl_program_task *pts = sl_program_tasks(sim.program);
@@ -98,8 +103,8 @@ void sim_task_attach_all(void)
 void sim_task_begin(struct sim_task *t, struct sim_task *parent)
 {
 	t->parent = parent;
-	if (!sim.options->arrivals_wake)
-		attach(t, parent);
+	if (!sim.options->arrivals_wake && !attach(t, parent))
+		return;
 	t->player.arrival_ns = sim_now_ns;
 	sim.nr_started++;
 	sim_start(t, parent);

@@ -260,6 +260,10 @@ def test_more_tasks_than_the_policy_has_attributes_for(simulator, folder, tmp_pa
         assert answer["error"] == "no room for task two[2]: the task_attrs map is full"
         for cpu in answer["cpus"]:
             assert cpu["busy_ns"] + cpu["idle_ns"] + cpu["overhead_ns"] == answer["end_ns"]
+        # Where tasks are there before, it is the policy's load that has no room for them.
+        answer = server.ask("--program", two, "--arrivals", "wake")
+        assert (answer["error_kind"], answer["task"]) == ("policy", 2)
+        assert answer["error"] == "runtime error: the task_attrs map has no room for two[2]"
         assert server.ask("--program", one)["status"] == "ok"
 
 
