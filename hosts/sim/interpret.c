@@ -291,6 +291,17 @@ static void set_attr(struct sim_task *t, u32 key, u64 value)
 			 t->core.p.comm, t->core.p.pid, key);
 }
 
+/* For Linux a mask that a task has already is no change: it leaves its queue alone. */
+static bool has_mask(const struct sim_task *t, const struct cpumask *mask)
+{
+	const struct cpumask *own = t->core.p.cpus_ptr;
+
+	for (u32 i = 0; own && i < sim.options->nr_cpus; i++)
+		if ((mask->bits[i / 64] ^ own->bits[i / 64]) >> i % 64 & 1)
+			return false;
+	return own;
+}
+
 /* @t changes itself or another task, which may be on any CPU, or not be there yet. */
 static void change(struct sim_task *t, const struct sl_program_op *step)
 {
@@ -302,9 +313,9 @@ static void change(struct sim_task *t, const struct sl_program_op *step)
 		return;
 	}
 	mask = sim_mask(step->b >> 32, (u32)step->b);
-	if (mask)
+	if (mask && !has_mask(changed, mask))
 		sl_task_set_affinity(&changed->core, mask);
-	else
+	else if (!mask)
 		sim_fail("usage", t->core.p.pid, "%s[%d] sets a mask that has none of the %u CPUs of this run",
 			 t->core.p.comm, t->core.p.pid, sim.options->nr_cpus);
 }

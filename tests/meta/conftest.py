@@ -80,3 +80,7 @@ def wheel(copy_tracked, tmp_path_factory) -> Path:
     assert len(list(folder.glob("schedlab-*.tar.gz"))) == 1
     (made,) = folder.glob("*.whl")
     return made
+
+
+#: It changes what `import` does, for programs that a test starts.
+collect_ignore = ["not_posix"]
