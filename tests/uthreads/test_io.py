@@ -32,44 +32,39 @@ def test_more_threads_wait_for_pipes_than_helpers(toolchain, build, cpus):
 
 
 @pytest.mark.parametrize("cpus", [1, 2])
-@pytest.mark.parametrize("way", ["ring", "helpers"])
 @pytest.mark.parametrize("build", [*BUILDS[::2], ("clang-19", "thread")], ids="-".join)
-def test_who_waits_can_be_cancelled_and_keeps_nobody_waiting(toolchain, build, way, cpus):
+def test_who_waits_can_be_cancelled_and_keeps_nobody_waiting(toolchain, build, cpus):
     chain = toolchain(*build)
-    run_program(chain.program("waits.c"), policy(chain, "rr"), cpus, way)
+    run_program(chain.program("waits.c"), policy(chain, "rr"), cpus)
 
 
 @pytest.mark.parametrize("cpus", [1, 2])
-@pytest.mark.parametrize("way", ["ring", "helpers"])
 @pytest.mark.parametrize("build", [*BUILDS[::2], ("clang-19", "thread")], ids="-".join)
-def test_a_socket_wakes_its_own_waiter(toolchain, build, way, cpus):
+def test_a_socket_wakes_its_own_waiter(toolchain, build, cpus):
     """Also where all CPUs compute; without the watcher nobody would look there."""
     chain = toolchain(*build)
-    run_program(chain.program("sockets.c"), policy(chain, "rr"), cpus, way)
+    run_program(chain.program("sockets.c"), policy(chain, "rr"), cpus)
 
 
 @pytest.mark.parametrize("cpus", [1, 2])
-@pytest.mark.parametrize("way", ["ring", "helpers"])
 @pytest.mark.parametrize("build", [*BUILDS[::2], ("clang-19", "thread")], ids="-".join)
-def test_every_call_that_waits_ends_at_a_deadline(toolchain, build, way, cpus):
+def test_every_call_that_waits_ends_at_a_deadline(toolchain, build, cpus):
     chain = toolchain(*build)
-    run_program(chain.program("deadlines.c"), policy(chain, "rr"), cpus, way)
+    run_program(chain.program("deadlines.c"), policy(chain, "rr"), cpus)
 
 
 @pytest.mark.parametrize("cpus", [1, 2])
-@pytest.mark.parametrize("way", ["ring", "helpers"])
 @pytest.mark.parametrize("build", [*BUILDS[::2], ("clang-19", "thread")], ids="-".join)
-def test_datagrams_messages_and_vectors(toolchain, tmp_path, build, way, cpus):
+def test_datagrams_messages_and_vectors(toolchain, tmp_path, build, cpus):
     chain = toolchain(*build)
-    run_program(chain.program("vectors.c"), policy(chain, "rr"), cpus, way, tmp_path)
+    run_program(chain.program("vectors.c"), policy(chain, "rr"), cpus, tmp_path)
 
 
 @pytest.mark.parametrize("cpus", [1, 2])
-@pytest.mark.parametrize("way", ["ring", "helpers"])
 @pytest.mark.parametrize("build", [*BUILDS[::2], ("clang-19", "thread")], ids="-".join)
-def test_kernel_threads_outside_and_handlers_wake_threads(toolchain, build, way, cpus):
+def test_kernel_threads_outside_and_handlers_wake_threads(toolchain, build, cpus):
     chain = toolchain(*build)
-    run_program(chain.program("outside.c"), policy(chain, "rr"), cpus, way)
+    run_program(chain.program("outside.c"), policy(chain, "rr"), cpus)
 
 
 def test_what_the_kernel_gave_up_for_signals_is_done(toolchain):
@@ -79,12 +74,7 @@ def test_what_the_kernel_gave_up_for_signals_is_done(toolchain):
 
 
 @pytest.mark.parametrize("cpus", [1, 2])
-@pytest.mark.parametrize("way", ["ring", "helpers"])
 @pytest.mark.parametrize("build", [*BUILDS[::2], ("clang-19", "thread")], ids="-".join)
-def test_files_pipes_and_connections(toolchain, tmp_path, build, way, cpus):
-    """By io_uring, and where that is forbidden: the same."""
+def test_files_pipes_and_connections(toolchain, tmp_path, build, cpus):
     chain = toolchain(*build)
-    said = run_program(chain.program("files.c"), policy(chain, "rr"), cpus, way, tmp_path).stdout
-    if way == "ring" and said == "by helpers\n":
-        pytest.skip("this machine has no io_uring, or forbids it")
-    assert said == {"ring": "by the ring\n", "helpers": "by helpers\n"}[way]
+    run_program(chain.program("files.c"), policy(chain, "rr"), cpus, tmp_path)

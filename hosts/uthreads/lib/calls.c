@@ -2,9 +2,8 @@
 /*
  * calls.c - the calls of files and sockets: ut_poll(), and ut_read() to ut_connect().
  *
- * A socket is read and written by the thread itself, which waits while it is not
- * ready. Everything else is asked of the kernel's ring, and where there is none, of a
- * helper.
+ * The thread itself does what can be done without waiting, and waits while it cannot.
+ * What Linux does not do so (a file that is not cached, a terminal) a helper does.
  *
  * Read next: io.c; vectors.c.
  */
@@ -12,10 +11,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/io_uring.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "io.h"
@@ -32,31 +32,38 @@ struct call {
 	ssize_t result;
 };
 
-/* What is ready at once need not be asked of others. Context: preemption disabled. */
-static int poll_one(int fd, short events, u64 until_ns)
+/*
+ * What is ready at once need not be waited for; and an event may be an earlier wait's.
+ * Return: what is ready, not 0; -errno. Context: preemption disabled.
+ */
+int ut_io_poll(int fd, short events, u64 until_ns)
 {
 	struct ut_thread *self = ut_this_cpu()->curr;
-	struct pollfd one = { .fd = fd, .events = events };
 	u64 deadline_ns = self->deadline_ns;
-	int found;
+	int err = 0;
 
-	/* A signal that is pending ends even this one. */
-	do {
-		found = poll(&one, 1, 0) < 0 ? ut_io_error() : one.revents;
-	} while (found == -EINTR);
-	if (found)
-		return found > 0 && (found & POLLNVAL) ? -EBADF : found;
-	if (!until_ns)
-		return -ETIMEDOUT;
-	self->deadline_ns = ut_until(self, until_ns);
-	found = ut_io_wait_ready(fd, (unsigned short)events);
-	self->deadline_ns = deadline_ns;
-	return found;
+	while (err >= 0) {
+		struct pollfd one = { .fd = fd, .events = events };
+		int found = poll(&one, 1, 0) < 0 ? ut_io_error() : one.revents;
+
+		if (found == -EINTR)
+			continue;	/* a signal that is pending ends even this one */
+		if (found)
+			return found > 0 && (found & POLLNVAL) ? -EBADF : found;
+		if (!until_ns)
+			return -ETIMEDOUT;
+		self->deadline_ns = ut_until(self, until_ns);
+		err = ut_may_block();
+		if (!err)
+			err = ut_io_wait_ready(fd, (unsigned short)events);
+		self->deadline_ns = deadline_ns;
+	}
+	return err;
 }
 
 int ut_poll(int fd, short events, uint64_t until_ns)
 {
-	return ut_inside(poll_one(fd, events, until_ns));
+	return ut_inside(ut_io_poll(fd, events, until_ns));
 }
 
 /* The result of a system call, or -errno. */
@@ -158,7 +165,7 @@ static ssize_t use_socket(const struct call *c, bool is_write)
 		if (err == -EINTR)
 			continue;
 		if (err == -EAGAIN && !ut_io_is_nonblocking(fd))
-			err = ut_io_wait_socket(fd, is_write ? EPOLLOUT : EPOLLIN);
+			err = ut_io_wait_ready(fd, is_write ? EPOLLOUT : EPOLLIN);
 		if (err < 0)
 			return written ? (ssize_t)written : err;
 	}
@@ -184,20 +191,20 @@ size_t ut_io_bytes(const struct vector *v)
 	return bytes;
 }
 
-/* By a helper, of what is ready is read as far as it goes, and a pipe has so much room. */
+/* Of what is ready is read as far as it goes, and a pipe has so much room. */
 static ssize_t use_by_helper(struct vector v)
 {
 	bool may_wait = !ut_io_is_nonblocking(v.fd);
-	size_t bytes = ut_io_bytes(&v);
+	struct stat about;
 	struct iovec first;
-	int err = -EPERM;
+	int err = 0;
 
-	/* A file is always ready (-EPERM); other errors the call tells. */
-	if (may_wait && bytes)
-		err = ut_io_wait_ready(v.fd, v.is_write ? EPOLLOUT : EPOLLIN);
-	if (err == -ECANCELED || err == -ETIMEDOUT)
+	if (may_wait && ut_io_bytes(&v))
+		err = ut_io_poll(v.fd, v.is_write ? POLLOUT : POLLIN, UT_NEVER);
+	if (err < 0)
 		return err;
-	if (err > 0 && v.is_write && bytes > PIPE_BUF) {
+	if (may_wait && v.is_write && ut_io_bytes(&v) > PIPE_BUF && !fstat(v.fd, &about) &&
+	    !S_ISREG(about.st_mode)) {
 		first = v.parts[0];
 		if (first.iov_len > PIPE_BUF)
 			first.iov_len = PIPE_BUF;
@@ -208,26 +215,53 @@ static ssize_t use_by_helper(struct vector v)
 	return err ? err : v.result;
 }
 
+/* Of a file Linux does at once what is cached, @n bytes; a helper does the rest. */
+static ssize_t go_on(const struct vector *v, ssize_t n)
+{
+	struct iovec part = v->parts[0];
+	struct vector rest = *v;
+	struct stat about;
+	ssize_t more;
+
+	if (n <= 0 || (size_t)n >= part.iov_len || fstat(v->fd, &about) ||
+	    !S_ISREG(about.st_mode))
+		return n;
+	part.iov_base = (char *)part.iov_base + n;
+	part.iov_len -= (size_t)n;
+	rest.parts = &part;
+	if (rest.at != UT_IO_OWN_PLACE)
+		rest.at += n;
+	more = use_by_helper(rest);
+	return more > 0 ? n + more : n;
+}
+
 /*
- * Read or write once what is no socket. The ring waits even where the program said that
- * it would not. Helpers must not wait for another thread: all of them might, for a
+ * Read or write once what is no socket: at once, if Linux has a way to do so with this one,
+ * or by a helper. Helpers must not wait for another thread: all of them might, for a
  * reader that needs a helper. So the thread waits before.
  *
  * Context: preemption disabled. Return: bytes; -errno.
  */
 ssize_t ut_io_use_other(const struct vector *v)
 {
-	struct io_uring_sqe sqe = { .opcode = v->is_write ? IORING_OP_WRITEV :
-							    IORING_OP_READV,
-				    .fd = v->fd, .addr = (uintptr_t)v->parts,
-				    .len = (u32)v->nr, .off = (u64)v->at };
+	int err = ut_may_block();
 	ssize_t n;
 
-	if (ut_may_block())
-		return -EPERM;
-	if (!ut_io_is_nonblocking(v->fd) && ut_io_ask_kernel(&sqe, true, &n))
-		return n;
-	return use_by_helper(*v);
+	if (err)
+		return err;
+	while (err >= 0 && v->nr == 1) {
+		n = v->is_write ? pwritev2(v->fd, v->parts, 1, v->at, RWF_NOWAIT) :
+				  preadv2(v->fd, v->parts, 1, v->at, RWF_NOWAIT);
+		if (n >= 0)
+			return go_on(v, n);
+		err = ut_io_error();
+		if (err == -EAGAIN && !ut_io_is_nonblocking(v->fd))
+			err = ut_io_wait_ready(v->fd, v->is_write ? EPOLLOUT : EPOLLIN);
+		else if (err != -EAGAIN && err != -EOPNOTSUPP)
+			return err;
+	}
+	/* -EPERM: no descriptor to wait for, but a file. */
+	return err == -ECANCELED || err == -ETIMEDOUT ? err : use_by_helper(*v);
 }
 
 /* A write that blocks goes on until all is written: a pipe takes what it has room for. */
@@ -301,8 +335,7 @@ ssize_t ut_pwrite(int fd, const void *buffer, size_t bytes, off_t at)
 static int sync_file(int fd)
 {
 	struct call c = { .fd = fd };
-	struct io_uring_sqe sqe = { .opcode = IORING_OP_FSYNC, .fd = fd };
-	int err = ut_io_ask_kernel(&sqe, false, &c.result) ? 0 : ut_io_call_outside(do_fsync, &c);
+	int err = ut_io_call_outside(do_fsync, &c);
 
 	return err ? err : (int)c.result;
 }
@@ -316,13 +349,6 @@ int ut_accept(int fd, struct sockaddr *address, socklen_t *address_bytes, int fl
 {
 	struct call c = { .fd = fd, .address = address,
 			  .address_bytes = address_bytes, .flags = flags };
-	struct io_uring_sqe sqe = {
-		.opcode = IORING_OP_ACCEPT,
-		.fd = fd,
-		.addr = (uintptr_t)address,
-		.addr2 = (uintptr_t)address_bytes,
-		.accept_flags = (u32)flags,
-	};
 	int err = 0;
 
 	if (!ut_this_cpu())
@@ -331,9 +357,8 @@ int ut_accept(int fd, struct sockaddr *address, socklen_t *address_bytes, int fl
 	if (ut_may_block()) {
 		c.result = -EPERM;
 	} else if (ut_io_is_nonblocking(fd)) {
-		/* The ring would wait. */
 		do_accept(&c);
-	} else if (!ut_io_ask_kernel(&sqe, true, &c.result)) {
+	} else {
 		/* Another caller of accept() may be faster. */
 		while (err >= 0 && without_waiting(do_accept, &c) == -EAGAIN)
 			err = ut_io_wait_ready(fd, EPOLLIN);
@@ -353,7 +378,7 @@ static int connect_and_wait(struct call *c)
 
 	if (err != -EINPROGRESS)
 		return err;
-	err = ut_io_wait_ready(c->fd, EPOLLOUT);
+	err = ut_io_poll(c->fd, POLLOUT, UT_NEVER);
 	if (err >= 0 && getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &err, &bytes))
 		return ut_io_error();
 	return err > 0 ? -err : err;

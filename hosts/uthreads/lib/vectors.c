@@ -4,7 +4,7 @@
  * ut_writev().
  *
  * A socket is used by the thread itself, which waits while it is not ready; other
- * descriptors, by the kernel's ring or a helper, as in calls.c. What a stream or a pipe
+ * descriptors as in calls.c. What a stream or a pipe
  * has no room for at once is written part by part.
  *
  * Read next: calls.c.
@@ -63,7 +63,7 @@ static ssize_t use_socket(int fd, struct msghdr *msg, int flags, bool is_write,
 		if (err == -EINTR)
 			err = 0;
 		else if (*may_retry && !has_waited)
-			err = ut_io_wait_socket(fd, is_write ? EPOLLOUT : EPOLLIN);
+			err = ut_io_wait_ready(fd, is_write ? EPOLLOUT : EPOLLIN);
 		has_waited = err > 0;
 	}
 	return err;

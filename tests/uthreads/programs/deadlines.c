@@ -2,10 +2,10 @@
 /*
  * deadlines.c - every call that waits ends at a deadline, and has then done nothing.
  *
- *	deadlines POLICY CPUS ring|helpers
+ *	deadlines POLICY CPUS
  */
 #define _GNU_SOURCE
-#include "rings.h"
+#include "check.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -193,10 +193,7 @@ int main(int argc, char **argv)
 	struct ut_config config = check_config(argc, argv);
 	int fds[2];
 
-	CHECK(argc > 3);
 	CHECK_IS(ut_set_deadline(0), UT_NEVER);
-	if (!strcmp(argv[3], "helpers"))
-		forbid_rings();
 	check_init(&config);
 	test_objects();
 	CHECK_IS(pipe(fds), 0);

@@ -4,9 +4,8 @@
  *
  *	hurried POLICY CPUS
  *
- * Linux has no way to write to an eventfd without perhaps waiting, so io_uring gives
- * that to a kernel thread, which it makes anew for each machine. It gives up making one
- * after three signals, and says -ECANCELED where nobody has cancelled anything.
+ * Linux has no way to write to an eventfd without perhaps waiting, so a helper does it,
+ * which is made anew for each machine.
  */
 #include "check.h"
 

@@ -2,10 +2,10 @@
 /*
  * outside.c - kernel threads outside and signal handlers wake threads, by a descriptor.
  *
- *	outside POLICY CPUS ring|helpers
+ *	outside POLICY CPUS
  */
 #define _GNU_SOURCE
-#include "rings.h"
+#include "check.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -61,9 +61,6 @@ int main(int argc, char **argv)
 	uint64_t nr;
 	ut_id id;
 
-	CHECK(argc > 3);
-	if (!strcmp(argv[3], "helpers"))
-		forbid_rings();
 	there = eventfd(0, 0);
 	back = eventfd(0, 0);
 	alarms = eventfd(0, 0);

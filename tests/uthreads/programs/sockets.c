@@ -2,10 +2,10 @@
 /*
  * sockets.c - who waits for a socket is woken by its events, and by no others.
  *
- *	sockets POLICY CPUS ring|helpers
+ *	sockets POLICY CPUS
  */
 #define _GNU_SOURCE
-#include "rings.h"
+#include "check.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -172,8 +172,6 @@ int main(int argc, char **argv)
 {
 	struct ut_config config = check_config(argc, argv);
 
-	if (argc > 3 && !strcmp(argv[3], "helpers"))
-		forbid_rings();
 	check_init(&config);
 	test_both_ways();
 	test_number_used_again();

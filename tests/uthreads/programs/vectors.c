@@ -2,10 +2,10 @@
 /*
  * vectors.c - datagrams, messages, and several buffers in one call.
  *
- *	vectors POLICY CPUS ring|helpers FOLDER
+ *	vectors POLICY CPUS FOLDER
  */
 #define _GNU_SOURCE
-#include "rings.h"
+#include "check.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -242,9 +242,7 @@ int main(int argc, char **argv)
 	struct ut_config config = check_config(argc, argv);
 	int fds[2];
 
-	CHECK(argc > 4);
-	if (!strcmp(argv[3], "helpers"))
-		forbid_rings();
+	CHECK(argc > 3);
 	for (int i = 0; i < MANY_BYTES; i++)
 		sent[i] = (char)(i % 251);
 	check_init(&config);
@@ -255,7 +253,7 @@ int main(int argc, char **argv)
 	CHECK_IS(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
 	test_ends(fds[0], fds[1]);
 	test_messages();
-	test_file(argv[4]);
+	test_file(argv[3]);
 	CHECK_IS(ut_exit(), 0);
 	return 0;
 }

@@ -2,12 +2,10 @@
 /*
  * waits.c - who waits for somebody else can be cancelled, and keeps nobody from working.
  *
- *	waits POLICY CPUS ring|helpers
- *
- * helpers: io_uring is forbidden, as many machines do.
+ *	waits POLICY CPUS
  */
 #define _GNU_SOURCE
-#include "rings.h"
+#include "check.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -237,9 +235,6 @@ int main(int argc, char **argv)
 {
 	struct ut_config config = check_config(argc, argv);
 
-	CHECK(argc > 3);
-	if (!strcmp(argv[3], "helpers"))
-		forbid_rings();
 	for (int i = 0; i < 2; i++) {
 		check_init(&config);
 		if (i)
