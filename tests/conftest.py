@@ -259,10 +259,10 @@ def build_variant(need):
     """Function that builds the checkout with another compiler or level.
 
     `build_variant("clang-19", "0")` gives `build-clang-19-O0/`, with warnings
-    as errors. A compiler that is not here skips the test.
+    as errors, and of it what is named as `target`. A compiler that is not here skips the test.
     """
 
-    def make(compiler: str, optimization: str, *options: str) -> Path:
+    def make(compiler: str, optimization: str, *options: str, target: str = "all") -> Path:
         need(compiler)
         name = "-".join([f"build-{compiler}-O{optimization}", *(o.removeprefix("-D") for o in options)])
         return meson_build(
@@ -271,6 +271,7 @@ def build_variant(need):
             "-Dwerror=true",
             *options,
             compiler=compiler,
+            target=target,
         )
 
     return make

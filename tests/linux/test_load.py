@@ -314,7 +314,7 @@ def test_a_recorder_that_is_killed_or_stopped_ends_the_policy(command, may_guard
         )
 
 
-@pytest.mark.parametrize("n_kills", [5, pytest.param(50, marks=pytest.mark.full)])
+@pytest.mark.parametrize("n_kills", [5, pytest.param(50, marks=pytest.mark.nightly)])
 def test_a_guarded_command_that_is_killed_leaves_nothing(command, may_guard, n_kills):
     before = settings_of_linux()
     for number in range(n_kills):
