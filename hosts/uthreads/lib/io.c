@@ -31,6 +31,7 @@
 #define READY_AT_ONCE 64
 #define ARMED_MAX (1U << 20)	/* Linux's own default limit of descriptors */
 #define LOOK_NS 100000
+#define NAP_NS_MAX 1000000
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t has_work = PTHREAD_COND_INITIALIZER;
@@ -207,14 +208,31 @@ void ut_io_look(void)
 {
 	int epoll = __atomic_load_n(&ready_fd, __ATOMIC_ACQUIRE);
 
-	if (epoll >= 0 && READ_ONCE(ut.nr_outside))
-		look(epoll);
+	if (epoll < 0 || !READ_ONCE(ut.nr_outside))
+		return;
+	WRITE_ONCE(looked_ns, ut_this_cpu()->hot.now_ns);
+	look(epoll);
 }
 
 /*
  * CPUs that are all busy most often look by themselves in a moment: then it is left to
- * them. To interrupt one for each event would cost more than what the thread does with it.
+ * them. To interrupt one for each event would cost more than what the thread does with it,
+ * and so would a watcher that is awake each time: the longer they have looked by
+ * themselves, the longer it sleeps.
  */
+static void leave_to_cpus(void)
+{
+	u64 seen_ns, nap_ns = LOOK_NS;
+
+	do {
+		if ((u32)__atomic_load_n(&ut.idle, __ATOMIC_SEQ_CST))
+			break;
+		seen_ns = READ_ONCE(looked_ns);
+		usleep((useconds_t)(nap_ns / 1000));
+		nap_ns = nap_ns < NAP_NS_MAX ? 2 * nap_ns : NAP_NS_MAX;
+	} while (READ_ONCE(looked_ns) != seen_ns && !smp_load_acquire(&must_end));
+}
+
 static void *watch(void *arg)
 {
 	struct pollfd ready = { .fd = ready_fd, .events = POLLIN };
@@ -223,8 +241,7 @@ static void *watch(void *arg)
 		poll(&ready, 1, -1);
 		if (smp_load_acquire(&must_end))
 			return arg;
-		if (!(u32)__atomic_load_n(&ut.idle, __ATOMIC_SEQ_CST))
-			usleep(LOOK_NS / 1000);
+		leave_to_cpus();
 		look(ready.fd);
 	}
 }
