@@ -182,8 +182,6 @@ def _plan(
 def parse_cpus(text: str) -> tuple[int, ...]:
     """Read a list of CPUs.
 
-    Examples
-    --------
     >>> parse_cpus("0,2-3")
     (0, 2, 3)
     """

@@ -64,21 +64,11 @@ Waits = dict[str, tuple[int, int, int]]
 
 @dataclass(frozen=True)
 class Subject:
-    """What is asked about.
+    """What is asked about."""
 
-    Attributes
-    ----------
-    workload : Workload
-        What runs; of a recording its replay.
-    run : dict
-        `run.json` of the recording; empty for a workload.
-    folder : pathlib.Path or None
-        The recording.
-    """
-
-    workload: Workload
-    run: dict[str, Any] = field(default_factory=dict)
-    folder: Path | None = None
+    workload: Workload  #: What runs; of a recording its replay.
+    run: dict[str, Any] = field(default_factory=dict)  #: `run.json` of the recording; empty for a workload.
+    folder: Path | None = None  #: The recording.
 
 
 @dataclass(frozen=True)
@@ -289,8 +279,6 @@ def _run_all(
 def group_of(name: str) -> str:
     """Name of the group that a task belongs to: its own without numbers at the end.
 
-    Examples
-    --------
     >>> group_of("worker-12"), group_of("kworker/u8:3"), group_of("cc1"), group_of("7")
     ('worker', 'kworker/u', 'cc', '7')
     """

@@ -104,18 +104,11 @@ def is_object(path: Path) -> bool:
 
 @dataclass(frozen=True)
 class Toolchain:
-    """What a published scheduler needs to be compiled for a kernel.
+    """What a published scheduler needs to be compiled for a kernel."""
 
-    Attributes
-    ----------
-    includes : tuple of pathlib.Path
-        Folders with the kernel's types (vmlinux.h) and libbpf's headers, called by their versions.
-    linker : pathlib.Path
-        hosts/linux/object.
-    """
-
+    #: Folders with the kernel's types (vmlinux.h) and libbpf's headers, called by their versions.
     includes: tuple[Path, ...]
-    linker: Path
+    linker: Path  #: hosts/linux/object.
 
 
 def compile_object(

@@ -69,29 +69,15 @@ MESSAGE_LINES_MAX = 40
 
 @dataclass(frozen=True)
 class BuiltPolicy:
-    """A compiled policy with the values of its knobs.
+    """A compiled policy with the values of its knobs."""
 
-    Attributes
-    ----------
-    policy : Policy
-        Its source.
-    shared_object : pathlib.Path
-        The compiled file, in the cache; a policy that is a BPF object itself.
-    values : dict of str to int
-        Every knob's value in its unit, defaults included.
-    policy_hash : str
-        SHA-256 over source, headers and values.
-    launch : dict of str to int or str
-        What its launch file sets (launch_file.py), where it has one.
-    user_half : pathlib.Path or None
-        For Linux: the natively compiled file whose launch() says what the kernel's gets (hosts/user_half.py).
-    """
-
-    policy: Policy
-    shared_object: Path
-    values: dict[str, Any]
-    policy_hash: str
+    policy: Policy  #: Its source.
+    shared_object: Path  #: The compiled file, in the cache; a policy that is a BPF object itself.
+    values: dict[str, Any]  #: Every knob's value in its unit, defaults included.
+    policy_hash: str  #: SHA-256 over source, headers and values.
+    #: What its launch file sets (launch_file.py), where it has one.
     launch: dict[str, int | str] = field(default_factory=dict)
+    #: For Linux: the natively compiled file whose launch() says what the kernel's gets (hosts/user_half.py).
     user_half: Path | None = None
 
 

@@ -98,21 +98,11 @@ _EXPORTED = re.compile(r"^\t([\w*]+);$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Tools:
-    """A compiler and a linker for WebAssembly.
+    """A compiler and a linker for WebAssembly."""
 
-    Attributes
-    ----------
-    compiler : tuple of str
-        Command that compiles, without a target.
-    linker : tuple of str
-        Command that links.
-    version : str
-        What the compiler says of itself.
-    """
-
-    compiler: tuple[str, ...]
-    linker: tuple[str, ...]
-    version: str
+    compiler: tuple[str, ...]  #: Command that compiles, without a target.
+    linker: tuple[str, ...]  #: Command that links.
+    version: str  #: What the compiler says of itself.
 
     @property
     def is_zig(self) -> bool:

@@ -45,24 +45,9 @@ RECORDS_BYTES_MAX = 1 << 28
 
 
 def playground_of(sections: Sequence[Section]) -> dict[str, Any]:
-    """Make the page of a folder's runs.
+    """Make the page of a folder's runs: `packed`; `address`, what it shows first; `digest` of its script.
 
-    Parameters
-    ----------
-    sections : sequence of Section
-        From `data.read_sections`.
-
-    Returns
-    -------
-    dict
-        `packed`, the page; `address`, what it shows first; `digest` of its script.
-
-    Raises
-    ------
-    UnavailableError
-        If there is no sandbox here.
-    UsageError
-        If a run is none of the simulator's, or cannot be done again.
+    UsageError: a run is none of the simulator's, or cannot be done again.
     """
     if reason := unavailable_reason("wasm"):
         raise UnavailableError(f"--interactive: the page needs policies as WebAssembly, but {reason}")

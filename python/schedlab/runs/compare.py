@@ -41,27 +41,8 @@ def compare_runs(
 ) -> list[dict[str, Any]]:
     """Compare each policy with the baseline, on every workload.
 
-    Parameters
-    ----------
-    runs : sequence of dict
-        As `schedlab run --json` lists them.
-    baseline : str, optional
-        A policy; default, and where it has no good run: the first that has.
-    confidence : float, default 0.95
-        Of intervals; headline verdicts are wrong with at most the rest of it, over all
-        policies and headline metrics of one workload together. No unit.
-    seed : int, default 1
-        Of the bootstrap.
-
-    Returns
-    -------
-    list of dict
-        One per workload, number of CPUs, host and policy besides the baseline, which is
-        `policy_a`; see `compare_pairs` for its keys. A pair without two good runs of one
-        seed is left out; a pair whose programs differ has `error` and no metrics.
-
-    Notes
-    -----
+    The baseline is the first policy that has a good run, unless one is given. A pair without two good runs of
+    one seed is left out; one whose programs differ has `error` and no metrics. `compare_pairs` has the keys;
     docs/statistics.md says what is computed and when it is not valid.
     """
     groups: dict[tuple[Any, ...], dict[str, dict[int, dict[str, Any]]]] = {}
@@ -90,31 +71,11 @@ def compare_pairs(
     seed: int = SEED,
     known: dict[Any, Any] | None = None,
 ) -> dict[str, Any]:
-    """Compare two sets of runs, run by run.
+    """Compare two sets of good runs, pair by pair of one seed, workload, host and number of CPUs.
 
-    Parameters
-    ----------
-    pairs : sequence of (dict, dict), shape (n_pairs,)
-        Good runs, as `schedlab run --json` lists them; both of a pair have one
-        seed, workload, host and number of CPUs.
-    label_a, label_b : str, optional
-        What sentences call the sides; default: their policies.
-    confidence : float, default 0.95
-        Of intervals. No unit.
-    seed : int, default 1
-        Of the bootstrap.
-    known : dict, optional
-        Kept between calls, so that a policy that takes part in many pairs is
-        examined once.
-
-    Returns
-    -------
-    dict
-        `workload`, `host`, `cpus`, `policy_a`, `policy_b`, `label_a`, `label_b`,
-        `seeds`, `confidence`, `error`, `differs` (conditions besides the policy), `is_deterministic`, `bootstrap` (`seed`,
-        `n_resamples`), `n_tests`, `n_explored`, `warnings` (`policy`, `kind`, `metrics`,
-        `text`, `hint`) and `metrics`: name to what `stats.decide.entry` says of it.
-        `decide_together` fills in what is decided.
+    Labels are what sentences call the sides; `known`, kept between calls, has a policy that takes part in
+    many pairs examined once. `decide_together` fills in what is decided of `metrics`, each of which is as
+    `stats.decide.entry` says.
     """
     first, second = pairs[0]
     found = {
