@@ -13,6 +13,7 @@ Read next: program/compiler.py, which relies on what is checked here.
 from __future__ import annotations
 
 from collections.abc import Set
+from dataclasses import dataclass
 
 from ..errors import did_you_mean
 from ..toml_file import Source
@@ -43,18 +44,20 @@ def check_workload(
     """Check a workload as a whole, and fill in what follows from the rest."""
     for task in tasks:
         if task.name not in broken:
-            _check_flow(source, task, horizon_ns)
-            _check_slots(source, task)
-            _check_locks(source, task)
-            _check_waits(source, task)
+            wrong = _Faults(source, task)
+            _check_flow(wrong, horizon_ns)
+            _check_slots(wrong)
+            _check_locks(wrong)
+            _check_waits(wrong)
     if broken:
         return
     by_name = {task.name: task for task in tasks}
     _check_spawns(source, tasks, by_name)
     _check_total(source, tasks)
     for task in tasks:
-        _check_names(source, task, objects, groups)
-        _check_changes(source, task, by_name)
+        wrong = _Faults(source, task)
+        _check_names(wrong, objects, groups)
+        _check_changes(wrong, by_name)
     for item in objects:
         if item.kind == "barrier":
             _check_barrier(source, item, tasks)
@@ -64,9 +67,21 @@ def check_workload(
             _check_condition(source, item, tasks)
 
 
-def _fault(source: Source, task: Task, phase: Phase, message: str) -> None:
-    place = f"task {task.name!r}, phase {phase.number}"
-    source.fault(phase.at, place, message)
+@dataclass(frozen=True)
+class _Faults:
+    """Notes what is wrong with one task."""
+
+    source: Source
+    task: Task
+
+    def key(self, key: str, message: str) -> None:
+        """Of the whole task, at the line of a key; empty: of the task itself."""
+        at = (*self.task.at, key) if key else self.task.at
+        self.source.fault(at, f"task {self.task.name!r}", message)
+
+    def phase(self, phase: Phase, message: str) -> None:
+        """Of one of its phases."""
+        self.source.fault(phase.at, f"task {self.task.name!r}, phase {phase.number}", message)
 
 
 # ---- who starts whom, and how many there are ---------------------------------
@@ -76,32 +91,26 @@ def _check_spawns(source: Source, tasks: list[Task], by_name: dict[str, Task]) -
     """Find the parent of every spawned class and count its instances."""
     per_parent: dict[str, int] = {}
     for task in tasks:
+        wrong = _Faults(source, task)
         for phase, times in walk(task.phases):
             if phase.verb != "spawn":
                 continue
             child = by_name.get(phase.name)
             if child is None:
                 hint = did_you_mean(phase.name, by_name)
-                _fault(source, task, phase, f"spawn: unknown task {phase.name!r}{hint}")
+                wrong.phase(phase, f"spawn: unknown task {phase.name!r}{hint}")
             elif not child.arrival.is_spawned:
-                _fault(
-                    source,
-                    task,
-                    phase,
-                    f'spawn: task {phase.name!r} arrives by itself; give it arrival = "spawned"',
+                wrong.phase(
+                    phase, f'spawn: task {phase.name!r} arrives by itself; give it arrival = "spawned"'
                 )
             elif child.parent not in ("", task.name):
-                _fault(
-                    source,
-                    task,
+                wrong.phase(
                     phase,
                     f"spawn: task {phase.name!r} is already spawned by "
                     f"{child.parent!r}; a task has one parent",
                 )
             elif times is None:
-                _fault(
-                    source,
-                    task,
+                wrong.phase(
                     phase,
                     f"spawn: task {phase.name!r} would be spawned without "
                     "end; put it in a loop with a number of rounds",
@@ -111,36 +120,29 @@ def _check_spawns(source: Source, tasks: list[Task], by_name: dict[str, Task]) -
                 child.parent = task.name
                 per_parent[child.name] = per_parent.get(child.name, 0) + times
     for task in tasks:
+        wrong = _Faults(source, task)
         if task.arrival.is_spawned and not task.parent:
-            source.fault(
-                (*task.at, "arrival"),
-                f"task {task.name!r}",
-                f"nobody spawns it; add {{spawn = {task.name!r}}} to a task",
-            )
+            wrong.key("arrival", f"nobody spawns it; add {{spawn = {task.name!r}}} to a task")
         elif task.arrival.is_spawned:
-            _count_spawned(source, task, by_name, per_parent)
+            _count_spawned(wrong, by_name, per_parent)
 
 
-def _count_spawned(source: Source, task: Task, by_name: dict[str, Task], per_parent: dict[str, int]) -> None:
+def _count_spawned(wrong: _Faults, by_name: dict[str, Task], per_parent: dict[str, int]) -> None:
     """Multiply along the chain of parents."""
-    total, line = 1, task
+    total, line = 1, wrong.task
     seen = set()
     while line.arrival.is_spawned:
         if line.name in seen or not line.parent:
-            if line.name == task.name:
-                source.fault(task.at, f"task {task.name!r}", "it spawns itself, so it can never start")
+            if line.name == wrong.task.name:
+                wrong.key("", "it spawns itself, so it can never start")
             return
         seen.add(line.name)
         total *= per_parent.get(line.name, 1)
         line = by_name[line.parent]
     total *= line.count
-    if task.count not in (0, total):
-        source.fault(
-            (*task.at, "count"),
-            f"task {task.name!r}",
-            f"count is {task.count}, but {total} are spawned; leave count out",
-        )
-    task.count = total
+    if wrong.task.count not in (0, total):
+        wrong.key("count", f"count is {wrong.task.count}, but {total} are spawned; leave count out")
+    wrong.task.count = total
 
 
 def _check_total(source: Source, tasks: list[Task]) -> None:
@@ -152,46 +154,30 @@ def _check_total(source: Source, tasks: list[Task]) -> None:
 # ---- one task by itself ------------------------------------------------------
 
 
-def _check_flow(source: Source, task: Task, horizon_ns: int) -> None:
+def _check_flow(wrong: _Faults, horizon_ns: int) -> None:
     """Find endless loops, phases that are never reached, times that overflow."""
-    _check_reached(source, task, task.phases, is_top=True)
+    _check_reached(wrong, wrong.task.phases, is_top=True)
     ends = True
     n_ops = 1
-    for phase, times in walk(task.phases):
+    for phase, times in walk(wrong.task.phases):
         n_ops += 2 if phase.verb == "loop" else 1
         if phase.verb == "loop" and not phase.rounds:
             ends = False
             if not any(_takes_time(inside) for inside, _ in walk(phase.body)):
-                _fault(
-                    source,
-                    task,
+                wrong.phase(
                     phase,
                     "loop: no time passes in this endless loop; "
                     "add a run, sleep or other phase that takes time",
                 )
         value = phase.amount.constant if phase.amount else None
         if phase.verb in ("run", "sleep") and value and times and value * times > TIME_MAX_NS:
-            _fault(
-                source, task, phase, f"{phase.verb}: {value} ns, {times} times, is more than {TIME_MAX_NS} ns"
-            )
-    if task.is_burst_from_run and not any(phase.verb == "run" for phase, _ in walk(task.phases)):
-        source.fault(
-            (*task.at, "burst"),
-            f"task {task.name!r}",
-            'burst: "run" takes the length of the first run, but there is none',
-        )
+            wrong.phase(phase, f"{phase.verb}: {value} ns, {times} times, is more than {TIME_MAX_NS} ns")
+    if wrong.task.is_burst_from_run and not any(phase.verb == "run" for phase, _ in walk(wrong.task.phases)):
+        wrong.key("burst", 'burst: "run" takes the length of the first run, but there is none')
     if not ends and not horizon_ns:
-        source.fault(
-            (*task.at, "phases"),
-            f"task {task.name!r}",
-            "it never ends; give [workload] a horizon, or the loop a number of rounds",
-        )
+        wrong.key("phases", "it never ends; give [workload] a horizon, or the loop a number of rounds")
     if n_ops > OPS_PER_TASK_MAX:
-        source.fault(
-            (*task.at, "phases"),
-            f"task {task.name!r}",
-            f"{n_ops} phases; at most {OPS_PER_TASK_MAX} are possible, so use loops",
-        )
+        wrong.key("phases", f"{n_ops} phases; at most {OPS_PER_TASK_MAX} are possible, so use loops")
 
 
 def _takes_time(phase: Phase) -> bool:
@@ -199,16 +185,16 @@ def _takes_time(phase: Phase) -> bool:
     return phase.verb in _TAKES_TIME and not is_nothing
 
 
-def _check_reached(source: Source, task: Task, phases: tuple[Phase, ...], *, is_top: bool) -> None:
+def _check_reached(wrong: _Faults, phases: tuple[Phase, ...], *, is_top: bool) -> None:
     for i, phase in enumerate(phases):
         stops = phase.verb == "exit" or (phase.verb == "loop" and not phase.rounds)
         if stops and i + 1 < len(phases):
             what = "exit" if phase.verb == "exit" else "an endless loop"
-            _fault(source, task, phases[i + 1], f"never reached: it follows {what}")
+            wrong.phase(phases[i + 1], f"never reached: it follows {what}")
         if phase.verb == "exit" and not is_top:
-            _fault(source, task, phase, "exit: not inside a loop; end the loop instead")
+            wrong.phase(phase, "exit: not inside a loop; end the loop instead")
         if phase.verb == "loop":
-            _check_reached(source, task, phase.body, is_top=False)
+            _check_reached(wrong, phase.body, is_top=False)
 
 
 def loop_depth(phases: tuple[Phase, ...]) -> int:
@@ -217,11 +203,11 @@ def loop_depth(phases: tuple[Phase, ...]) -> int:
     return max(depths, default=0)
 
 
-def _check_slots(source: Source, task: Task) -> None:
+def _check_slots(wrong: _Faults) -> None:
     """Count what needs a counter: nested loops, drawn values in loops, spawns."""
-    depth = loop_depth(task.phases)
+    depth = loop_depth(wrong.task.phases)
     tables, children, timers = 0, set(), set()
-    for phase, times in walk(task.phases):
+    for phase, times in walk(wrong.task.phases):
         if phase.verb == "spawn":
             children.add(phase.name)
         elif phase.verb == "timer":
@@ -230,32 +216,27 @@ def _check_slots(source: Source, task: Task) -> None:
             tables += 1
     total = depth + tables + len(children) + len(timers)
     if total > SLOTS_MAX:
-        source.fault(
-            (*task.at, "phases"),
-            f"task {task.name!r}",
+        wrong.key(
+            "phases",
             f"needs {total} counters, at most {SLOTS_MAX} are possible: loops nest {depth} deep, "
             f"{tables} drawn values stand in loops, {len(children)} tasks are spawned, "
             f"{len(timers)} timers are used",
         )
 
 
-def _check_locks(source: Source, task: Task) -> None:
+def _check_locks(wrong: _Faults) -> None:
     held: list[str] = []
-    _follow_locks(source, task, task.phases, held)
+    _follow_locks(wrong, wrong.task.phases, held)
     for name in held:
-        source.fault(
-            (*task.at, "phases"),
-            f"task {task.name!r}",
-            f"it ends while it holds lock {name!r}; add {{unlock = {name!r}}}",
-        )
+        wrong.key("phases", f"it ends while it holds lock {name!r}; add {{unlock = {name!r}}}")
 
 
-def _follow_locks(source: Source, task: Task, phases: tuple[Phase, ...], held: list[str]) -> None:
+def _follow_locks(wrong: _Faults, phases: tuple[Phase, ...], held: list[str]) -> None:
     """Keep `held` up to date along the phases."""
     for phase in phases:
         if phase.verb == "lock":
             if phase.name in held:
-                _fault(source, task, phase, f"lock: {phase.name!r} is held already; it would wait for itself")
+                wrong.phase(phase, f"lock: {phase.name!r} is held already; it would wait for itself")
             else:
                 held.append(phase.name)
         elif phase.verb == "unlock":
@@ -263,21 +244,19 @@ def _follow_locks(source: Source, task: Task, phases: tuple[Phase, ...], held: l
                 held.remove(phase.name)
             else:
                 hint = did_you_mean(phase.name, held) if held else ""
-                _fault(source, task, phase, f"unlock: {phase.name!r} is not held here{hint}")
+                wrong.phase(phase, f"unlock: {phase.name!r} is not held here{hint}")
         elif phase.verb == "await" and phase.lock and phase.lock not in held:
             hint = did_you_mean(phase.lock, held) if held else ""
-            _fault(source, task, phase, f"await: lock {phase.lock!r} is not held here{hint}")
+            wrong.phase(phase, f"await: lock {phase.lock!r} is not held here{hint}")
         elif phase.verb == "exit" and held:
-            _fault(source, task, phase, f"exit: lock {held[-1]!r} is still held")
+            wrong.phase(phase, f"exit: lock {held[-1]!r} is still held")
             held.clear()
         elif phase.verb == "loop":
             before = list(held)
-            _follow_locks(source, task, phase.body, held)
+            _follow_locks(wrong, phase.body, held)
             if sorted(before) != sorted(held):
                 changed = sorted(set(before) ^ set(held))
-                _fault(
-                    source,
-                    task,
+                wrong.phase(
                     phase,
                     f"loop: lock {changed[0]!r} is not in the same state "
                     "at the end of a round as at its start",
@@ -285,16 +264,16 @@ def _follow_locks(source: Source, task: Task, phases: tuple[Phase, ...], held: l
                 held[:] = before
 
 
-def _check_waits(source: Source, task: Task) -> None:
-    if any(phase.verb == "spawn" for phase, _ in walk(task.phases)):
-        _follow_waits(source, task, task.phases, 0)
+def _check_waits(wrong: _Faults) -> None:
+    if any(phase.verb == "spawn" for phase, _ in walk(wrong.task.phases)):
+        _follow_waits(wrong, wrong.task.phases, 0)
         return
-    for phase, _ in walk(task.phases):
+    for phase, _ in walk(wrong.task.phases):
         if phase.verb == "wait":
-            _fault(source, task, phase, "wait: this task spawns nothing")
+            wrong.phase(phase, "wait: this task spawns nothing")
 
 
-def _follow_waits(source: Source, task: Task, phases: tuple[Phase, ...], children: int) -> int:
+def _follow_waits(wrong: _Faults, phases: tuple[Phase, ...], children: int) -> int:
     """Count the children that may still be waited for; return how many are left."""
     for phase in phases:
         if phase.verb == "spawn":
@@ -302,21 +281,19 @@ def _follow_waits(source: Source, task: Task, phases: tuple[Phase, ...], childre
         elif phase.verb == "wait":
             number = phase.amount.constant if phase.amount else 0
             if number and number > children:
-                _fault(
-                    source,
-                    task,
+                wrong.phase(
                     phase,
                     f"wait: for {number} children, but only {children} are spawned and not yet waited for",
                 )
             children = max(children - number, 0) if number else 0
         elif phase.verb == "loop":
-            after = _follow_waits(source, task, phase.body, children)
+            after = _follow_waits(wrong, phase.body, children)
             # Every later round gains or loses as much as the first one did.
             children = max(children + (after - children) * max(phase.rounds, 1), 0)
     return children
 
 
-def _check_names(source: Source, task: Task, objects: list[SyncObject], groups: list[str]) -> None:
+def _check_names(wrong: _Faults, objects: list[SyncObject], groups: list[str]) -> None:
     kind_of = {
         "lock": "lock",
         "unlock": "lock",
@@ -327,34 +304,34 @@ def _check_names(source: Source, task: Task, objects: list[SyncObject], groups: 
         "signal": "condition",
         "join": "group",
     }
-    for phase, _ in walk(task.phases):
+    for phase, _ in walk(wrong.task.phases):
         kind = kind_of.get(phase.verb)
         if kind is None:
             continue
         locks = [item.name for item in objects if item.kind == "lock"]
         if phase.lock and phase.lock not in locks:
             hint = did_you_mean(phase.lock, locks) if locks else " (there is no [[lock]])"
-            _fault(source, task, phase, f"{phase.verb}: unknown lock {phase.lock!r}{hint}")
+            wrong.phase(phase, f"{phase.verb}: unknown lock {phase.lock!r}{hint}")
         names = groups if kind == "group" else [item.name for item in objects if item.kind == kind]
         if phase.name not in names:
             hint = did_you_mean(phase.name, names) if names else f" (there is no [[{kind}]])"
-            _fault(source, task, phase, f"{phase.verb}: unknown {kind} {phase.name!r}{hint}")
+            wrong.phase(phase, f"{phase.verb}: unknown {kind} {phase.name!r}{hint}")
 
 
-def _check_changes(source: Source, task: Task, by_name: dict[str, Task]) -> None:
+def _check_changes(wrong: _Faults, by_name: dict[str, Task]) -> None:
     """A task that another one changes is there; each of its instances is one op."""
-    for phase, _ in walk(task.phases):
+    for phase, _ in walk(wrong.task.phases):
         if phase.verb != "change" or not phase.target:
             continue
         target = by_name.get(phase.target)
         if target is None:
             hint = did_you_mean(phase.target, by_name)
-            _fault(source, task, phase, f"change: unknown task {phase.target!r}{hint}")
+            wrong.phase(phase, f"change: unknown task {phase.target!r}{hint}")
         elif target.count > CHANGED_MAX:
-            message = (
-                f"change: {target.count} tasks {phase.target!r} are too many: at most {CHANGED_MAX} at once"
+            wrong.phase(
+                phase,
+                f"change: {target.count} tasks {phase.target!r} are too many: at most {CHANGED_MAX} at once",
             )
-            _fault(source, task, phase, message)
 
 
 # ---- objects that several tasks share ----------------------------------------

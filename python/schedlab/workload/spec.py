@@ -11,14 +11,14 @@ Read next: find.py, which opens the file; program/compiler.py, which compiles th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ..errors import UnitError, did_you_mean
 from ..model import TICK_NS_MAX, TICK_NS_MIN
-from ..toml_file import Place, Source
+from ..toml_file import Place, Source, Spot
 from ..units import parse_duration
 from .checks import check_workload
 from .distributions import Distribution, looks_like_distribution, parse_distribution
@@ -31,13 +31,20 @@ from .tables import (
     ExpectedTable,
     GroupTable,
     LockTable,
+    Model,
     PipeTable,
+    Table,
     TaskTable,
     WorkloadTable,
     read_table,
 )
 
-_ObjectTable = LockTable | PipeTable | BarrierTable | ConditionTable
+_OBJECTS: dict[str, type[Table]] = {
+    "lock": LockTable,
+    "pipe": PipeTable,
+    "barrier": BarrierTable,
+    "condition": ConditionTable,
+}
 TOP_LEVEL = ("workload", "params", "task", "lock", "pipe", "barrier", "condition", "group", "expected")
 
 
@@ -66,17 +73,18 @@ def read_workload(
     head = read_table(
         WorkloadTable, values.get("workload", {}), source, at=("workload",), place="workload", tick_ns=tick_ns
     )
-    objects = _read_objects(source, values, params, tick_ns)
+    file = _File(source, values, params, tick_ns)
+    objects = _read_objects(file)
     # A table that could not be read may be what a task refers to.
     broken = {"?"} if source.faults else set()
-    tasks = _read_tasks(source, values, params, tick_ns, broken)
-    groups = _read_groups(source, values, params, tick_ns)
+    tasks = _read_tasks(file, broken)
+    groups = _read_groups(file)
     group_names = [group.name for group in groups]
     _check_groups(source, tasks, groups, broken)
     # Without a readable [workload] there may be a horizon nobody knows of.
     horizon_ns = head.horizon if head else 1
     check_workload(source, tasks, objects, group_names, horizon_ns=horizon_ns, broken=broken)
-    expected = _read_expected(source, values, tasks, tick_ns)
+    expected = _read_expected(file, tasks)
     source.check()
     assert head, "a table that could not be read is a mistake"
     workload = Workload(
@@ -124,72 +132,92 @@ def _changed(params: Mapping[str, Param]) -> str:
     return ":" + ",".join(parts) if parts else ""
 
 
-def _entries(source: Source, values: Mapping[str, object], key: str) -> list[tuple[Place, object]]:
-    """Elements of ``[[key]]`` with their paths."""
-    found = values.get(key, [])
-    if not isinstance(found, list):
-        source.fault((key,), "", f"write [[{key}]], with two brackets: there may be several")
-        return []
-    return [((key, i), value) for i, value in enumerate(found)]
+@dataclass
+class _File:
+    """A file whose params are substituted, while its tables are read."""
 
+    source: Source
+    values: Mapping[str, object]
+    params: Mapping[str, Param]
+    tick_ns: int
 
-def _is_wanted(source: Source, value: object, at: Place, place: str, params: Mapping[str, Param]) -> bool:
-    """Does `when` allow this table? ``when = {reading = "code"}``."""
-    wanted = value.get("when") if isinstance(value, dict) else None
-    if wanted is None:
+    def entries(self, key: str) -> list[tuple[Place, object]]:
+        """Elements of ``[[key]]`` with their paths."""
+        found = self.values.get(key, [])
+        if not isinstance(found, list):
+            self.source.fault((key,), "", f"write [[{key}]], with two brackets: there may be several")
+            return []
+        return [((key, i), value) for i, value in enumerate(found)]
+
+    def wanted(self, key: str) -> Iterator[tuple[Any, Spot]]:
+        """Elements of ``[[key]]`` that the params allow, each with its place."""
+        for number, (at, value) in enumerate(self.entries(key), start=1):
+            name = value.get("name") if isinstance(value, dict) else None
+            place = f"{key} {name!r}" if isinstance(name, str) else f"{key} number {number}"
+            if self.is_wanted(value, at, place):
+                yield value, Spot(self.source, at, place)
+
+    def tables(
+        self, key: str, model: type[Model], names: dict[str, Any], what: str
+    ) -> Iterator[tuple[Any, Spot]]:
+        """Those of them that could be read; `names` are taken already, by such a `what`."""
+        for value, spot in self.wanted(key):
+            table: Any = self.read(model, value, spot)
+            if table is not None:
+                if table.name in names:
+                    spot.fault(f"there is another {what} of that name", "name")
+                yield table, spot
+
+    def read(self, model: type[Model], value: object, spot: Spot) -> Model | None:
+        """Read one table."""
+        return read_table(model, value, self.source, at=spot.at, place=spot.place, tick_ns=self.tick_ns)
+
+    def is_wanted(self, value: object, at: Place, place: str) -> bool:
+        """Does `when` allow this table? ``when = {reading = "code"}``."""
+        wanted = value.get("when") if isinstance(value, dict) else None
+        if wanted is None:
+            return True
+        if not isinstance(wanted, dict):
+            self.source.fault((*at, "when"), place, f"when: needs a table of params (got {wanted!r})")
+            return True
+        for name, text in wanted.items():
+            if name not in self.params:
+                hint = did_you_mean(name, self.params)
+                self.source.fault((*at, "when", name), place, f"when: unknown param {name!r}{hint}")
+                continue
+            choices = self.params[name].choices
+            if choices and str(text) not in choices:
+                hint = did_you_mean(str(text), choices)
+                self.source.fault((*at, "when", name), place, f"when: unknown choice {text!r}{hint}")
+            if self.params[name].text != str(text):
+                return False
         return True
-    if not isinstance(wanted, dict):
-        source.fault((*at, "when"), place, f"when: needs a table of params (got {wanted!r})")
-        return True
-    for name, text in wanted.items():
-        if name not in params:
-            hint = did_you_mean(name, params)
-            source.fault((*at, "when", name), place, f"when: unknown param {name!r}{hint}")
-            continue
-        choices = params[name].choices
-        if choices and str(text) not in choices:
-            hint = did_you_mean(str(text), choices)
-            source.fault((*at, "when", name), place, f"when: unknown choice {text!r}{hint}")
-        if params[name].text != str(text):
-            return False
-    return True
 
 
-def _read_tasks(
-    source: Source, values: Mapping[str, object], params: Mapping[str, Param], tick_ns: int, broken: set[str]
-) -> list[Task]:
+def _read_tasks(file: _File, broken: set[str]) -> list[Task]:
     """Read every ``[[task]]``; names of those with mistakes go into `broken`."""
     tasks: list[Task] = []
     names: set[str] = set()
-    entries = _entries(source, values, "task")
-    for number, (at, value) in enumerate(entries, start=1):
+    for value, spot in file.wanted("task"):
         name = value.get("name") if isinstance(value, dict) else None
-        place = f"task {name!r}" if isinstance(name, str) else f"task number {number}"
-        n_faults = len(source.faults)
-        if not _is_wanted(source, value, at, place, params):
-            continue
-        table = read_table(TaskTable, value, source, at=at, place=place, tick_ns=tick_ns)
+        n_faults = len(file.source.faults)
+        table = file.read(TaskTable, value, spot)
         phases: tuple[Phase, ...] = ()
         if isinstance(value, dict) and "phases" in value:
-            reader = PhaseReader(
-                source,
-                task=str(name),
-                tick_ns=tick_ns,
-                is_wanted=lambda value, at, place: _is_wanted(source, value, at, place, params),
-            )
-            phases = reader.read(value["phases"], (*at, "phases"))
+            reader = PhaseReader(file.source, task=str(name), tick_ns=file.tick_ns, is_wanted=file.is_wanted)
+            phases = reader.read(value["phases"], (*spot.at, "phases"))
         if table is None:
             broken.add(str(name))
             continue
         if table.name in names:
-            source.fault((*at, "name"), place, "there is another task of that name")
+            spot.fault("there is another task of that name", "name")
         names.add(table.name)
         if table.nice is not None and table.weight is not None:
-            source.fault((*at, "weight"), place, "nice and weight contradict each other: keep one")
-        arrival = _read_arrival(source, table, at, place, tick_ns)
+            spot.fault("nice and weight contradict each other: keep one", "weight")
+        arrival = _read_arrival(spot, table, file.tick_ns)
         count = table.count or (0 if arrival.is_spawned else 1)
         if len(arrival.times_ns) > 1 and len(arrival.times_ns) != count:
-            source.fault((*at, "arrival"), place, f"arrival: {len(arrival.times_ns)} times for {count} tasks")
+            spot.fault(f"arrival: {len(arrival.times_ns)} times for {count} tasks")
         tasks.append(
             Task(
                 name=table.name,
@@ -201,17 +229,17 @@ def _read_tasks(
                 affinity=table.affinity,
                 phases=phases,
                 group=table.group if isinstance(table.group, str) else "",
-                at=at,
+                at=spot.at,
             )
         )
-        if len(source.faults) > n_faults:
+        if len(file.source.faults) > n_faults:
             broken.add(table.name)
-    if not tasks and not source.faults:
-        source.fault(("task",), "", "there is no [[task]]")
+    if not tasks and not file.source.faults:
+        file.source.fault(("task",), "", "there is no [[task]]")
     return tasks
 
 
-def _read_arrival(source: Source, table: TaskTable, at: Place, place: str, tick_ns: int) -> Arrival:
+def _read_arrival(spot: Spot, table: TaskTable, tick_ns: int) -> Arrival:
     """Read `arrival`: a time, a list, a distribution, a stream, or "spawned"."""
 
     def time(value: object) -> int:
@@ -234,7 +262,7 @@ def _read_arrival(source: Source, table: TaskTable, at: Place, place: str, tick_
             raise UnitError(f"unknown word {value!r}{did_you_mean(value, ['spawned'])}")
         return Arrival(times_ns=(time(value),))
     except UnitError as error:
-        source.fault((*at, "arrival"), place, f"arrival: {error}")
+        spot.fault(f"arrival: {error}")
         return Arrival(times_ns=(0,))
 
 
@@ -253,58 +281,29 @@ def _read_stream(value: dict[str, Any], time: Callable[[object], int]) -> Arriva
     return Arrival(gap=distribution, start_ns=time(value.get("start", 0)))
 
 
-def _read_objects(
-    source: Source, values: Mapping[str, object], params: Mapping[str, Param], tick_ns: int
-) -> list[SyncObject]:
-    objects: list[SyncObject] = []
-    models: dict[str, type[_ObjectTable]] = {
-        "lock": LockTable,
-        "pipe": PipeTable,
-        "barrier": BarrierTable,
-        "condition": ConditionTable,
-    }
-    for kind, model in models.items():
-        for number, (at, value) in enumerate(_entries(source, values, kind), start=1):
-            name = value.get("name") if isinstance(value, dict) else None
-            place = f"{kind} {name!r}" if isinstance(name, str) else f"{kind} number {number}"
-            if not _is_wanted(source, value, at, place, params):
-                continue
-            table = read_table(model, value, source, at=at, place=place, tick_ns=tick_ns)
-            if table is None:
-                continue
-            if table.name in [item.name for item in objects]:
-                source.fault((*at, "name"), place, "there is another object of that name")
+def _read_objects(file: _File) -> list[SyncObject]:
+    objects: dict[str, SyncObject] = {}
+    for kind, model in _OBJECTS.items():
+        for table, spot in file.tables(kind, model, objects, "object"):
             param = getattr(table, "capacity", 0) or getattr(table, "parties", 0)
-            objects.append(SyncObject(kind, table.name, param, at))
-    return objects
+            objects[table.name] = SyncObject(kind, table.name, param, spot.at)
+    return [*objects.values()]
 
 
-def _read_groups(
-    source: Source, values: Mapping[str, object], params: Mapping[str, Param], tick_ns: int
-) -> list[Group]:
-    groups: list[Group] = []
-    for number, (at, value) in enumerate(_entries(source, values, "group"), start=1):
-        name = value.get("name") if isinstance(value, dict) else None
-        place = f"group {name!r}" if isinstance(name, str) else f"group number {number}"
-        if not _is_wanted(source, value, at, place, params):
-            continue
-        table = read_table(GroupTable, value, source, at=at, place=place, tick_ns=tick_ns)
-        if table is None:
-            continue
-        names = [group.name for group in groups]
-        if table.name in names:
-            source.fault((*at, "name"), place, "there is another group of that name")
-        if table.parent and table.parent not in names:
-            hint = did_you_mean(table.parent, names)
-            source.fault(
-                (*at, "parent"), place, f"parent: no group {table.parent!r} comes before this one{hint}"
-            )
+def _read_groups(file: _File) -> list[Group]:
+    groups: dict[str, Group] = {}
+    for table, spot in file.tables("group", GroupTable, groups, "group"):
+        if table.parent and table.parent not in groups:
+            hint = did_you_mean(table.parent, groups)
+            spot.fault(f"parent: no group {table.parent!r} comes before this one{hint}")
         for key, time_ns in (("quota", table.quota), ("period", table.period)):
             if time_ns is not None and (time_ns < 1000 or time_ns % 1000):
-                source.fault((*at, key), place, f"{key}: must be microseconds, 1 or more (got {time_ns}ns)")
+                spot.fault(f"{key}: must be microseconds, 1 or more (got {time_ns}ns)")
         quota_us = NO_QUOTA if table.quota is None else table.quota // 1000
-        groups.append(Group(table.name, table.parent or "", table.weight, table.period // 1000, quota_us))
-    return groups
+        groups[table.name] = Group(
+            table.name, table.parent or "", table.weight, table.period // 1000, quota_us
+        )
+    return [*groups.values()]
 
 
 def _check_groups(source: Source, tasks: list[Task], groups: list[Group], broken: set[str]) -> None:
@@ -330,19 +329,16 @@ def _check_groups(source: Source, tasks: list[Task], groups: list[Group], broken
             source.fault((*task.at, "group"), place, "group: a spawned task is in its parent's; leave it out")
 
 
-def _read_expected(
-    source: Source, values: Mapping[str, object], tasks: list[Task], tick_ns: int
-) -> list[Expected]:
+def _read_expected(file: _File, tasks: list[Task]) -> list[Expected]:
     found = []
     known = [task.name for task in tasks]
-    for at, value in _entries(source, values, "expected"):
-        place = "expected"
-        table = read_table(ExpectedTable, value, source, at=at, place=place, tick_ns=tick_ns)
+    for at, value in file.entries("expected"):
+        spot = Spot(file.source, at, "expected")
+        table = file.read(ExpectedTable, value, spot)
         if table is None:
             continue
         for name in table.finish:
             if name not in known:
-                hint = did_you_mean(name, known)
-                source.fault((*at, "finish", name), place, f"unknown task {name!r}{hint}")
+                spot.fault(f"unknown task {name!r}{did_you_mean(name, known)}", "finish", name)
         found.append(Expected(table.policy, table.set, table.finish))
     return found
