@@ -23,6 +23,7 @@ import typer
 
 from schedlab import paths
 from schedlab.errors import EXIT_CHECK_FAILED, NotFoundError, UnavailableError, did_you_mean
+from schedlab.tools import ask
 
 LOG = "docs/soaks.md"
 HEAD = """# Soaks
@@ -157,10 +158,7 @@ def run_soak(name: str, *, amount: int | None = None) -> bool:
 
 def _commit(root: Path) -> str:
     """The commit that is checked out, with a mark when files differ from it."""
-    answer = subprocess.run(
-        ["git", "describe", "--always", "--dirty"], cwd=root, capture_output=True, text=True, check=False
-    )
-    return answer.stdout.strip() or "unknown"
+    return ask(["git", "describe", "--always", "--dirty"], cwd=root).stdout.strip() or "unknown"
 
 
 def write_down(log: Path, name: str, setting: str, *, commit: str, minutes: float, result: str) -> None:

@@ -14,11 +14,9 @@ from __future__ import annotations
 
 import random
 import re
-import shutil
-import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path, PurePath
+from pathlib import Path
 
 from .. import paths
 from ..hosts.host import Job, Outcome
@@ -27,6 +25,7 @@ from ..hosts.sim import SimSession
 from ..policy.build import BuiltPolicy, compile_policy, find_compiler
 from ..policy.elf import ElfFile
 from ..policy.invariants import CHECK_FLAG
+from ..tools import source_line
 
 #: The runtime that the sanitizer would bring is hosts/check.
 FLAGS = ("-fsanitize=thread", "-nodefaultlibs")
@@ -159,14 +158,7 @@ class Places:
         """Ask the file's tables."""
         if variable := ElfFile(self._file).object_at(int(address, 16)):
             return variable
-        reader = shutil.which("addr2line") or shutil.which("llvm-addr2line-19")
-        if reader is None:
-            return address
-        done = subprocess.run(
-            [reader, "-e", str(self._file), address], capture_output=True, text=True, check=False
-        )
-        place = re.match(r"(.+):([1-9]\d*)(?: \(|$)", done.stdout.strip())
-        return f"{PurePath(place[1]).name}:{place[2]}" if place else address
+        return source_line(self._file, address) or address
 
 
 def columns(text: str, policy: Path) -> str:

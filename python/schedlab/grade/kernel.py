@@ -20,7 +20,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -35,6 +34,7 @@ from ..hosts.kernel import boot as kernel_boot
 from ..hosts.kernel.build import KernelImage, build_kernel, make_filesystem
 from ..hosts.kernel.host import KernelSession
 from ..policy import jail
+from ..tools import ask
 from .assignment import GradedProgram
 
 #: What a kernel is built from.
@@ -167,10 +167,7 @@ def _git(patch: Path, tree: Path, *options: str) -> str:
     # It looks for no repository around the folder, whose files it would skip.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     environment |= {"GIT_CEILING_DIRECTORIES": str(tree.parent), "GIT_CONFIG_GLOBAL": os.devnull}
-    done = subprocess.run(
-        ["git", "apply", *options, str(patch.resolve())], cwd=tree, capture_output=True, text=True,
-        errors="replace", check=False, env=environment,
-    )  # fmt: skip
+    done = ask(["git", "apply", *options, patch.resolve()], cwd=tree, env=environment)
     if done.returncode:
         raise PolicyError(
             f"{patch.name} does not apply to this version of the kernel:\n{done.stderr.strip()}"
@@ -196,13 +193,8 @@ def _built(
         "LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(package.parent),
         "SCHEDLAB_ROOT": str(tree), "TMPDIR": str(scratch), "XDG_CACHE_HOME": str(cache),
     }  # fmt: skip
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL,
-            timeout=BUILD_SECONDS_MAX, env=environment, check=False,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired as error:
-        raise PolicyError(f"the kernel had not been built after {BUILD_SECONDS_MAX} s") from error
+    late = PolicyError(f"the kernel had not been built after {BUILD_SECONDS_MAX} s")
+    done = ask(command, seconds_max=BUILD_SECONDS_MAX, late=late, env=environment)
     if done.returncode:
         text = done.stderr.replace(f"{tree}/", "").replace(f"{cache}/", "")
         raise PolicyError(f"the kernel does not compile:\n{text.strip()}")

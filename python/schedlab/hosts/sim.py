@@ -15,16 +15,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import re
-import shutil
 import signal
-import subprocess
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 from .. import paths
@@ -32,6 +29,7 @@ from ..calibration import DEFAULT_CALIBRATION, Calibration
 from ..errors import SchedlabError
 from ..policy.build import BuiltPolicy
 from ..records.file import hash_file
+from ..tools import source_line
 from .host import Job, Outcome
 from .kinds import job_arguments
 from .process import Supervised, timed_out
@@ -205,17 +203,8 @@ class _Server:
 def _with_line(outcome: Outcome, policy: BuiltPolicy) -> Outcome:
     """Add the source line at which a policy was stopped, where that can be found."""
     offset = outcome.answer.get("policy_offset")
-    reader = shutil.which("addr2line") or shutil.which("llvm-addr2line-19")
-    if not offset or not reader:
-        return outcome
-    done = subprocess.run(
-        [reader, "-e", str(policy.shared_object), hex(offset)], capture_output=True, text=True, check=False
-    )
-    # Such as "my policies/mine.bpf.c:12 (discriminator 3)".
-    place = re.match(r"(.+):([1-9]\d*)(?: \(|$)", done.stdout.strip())
-    if place is None:
-        return outcome
-    return replace(outcome, error=f"{outcome.error}, at {PurePath(place[1]).name}:{place[2]}")
+    place = source_line(policy.shared_object, hex(offset)) if offset else None
+    return replace(outcome, error=f"{outcome.error}, at {place}") if place else outcome
 
 
 def _outcome_of(answer: bytes, status: int | None, log: str) -> Outcome:

@@ -11,7 +11,6 @@ Read next: guest/host.py, which asks.
 from __future__ import annotations
 
 import json
-import subprocess
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from pathlib import Path
 from .. import paths
 from ..errors import PolicyError, UnavailableError
 from ..policy.elf import ElfFile
+from ..tools import ask
 from .host import Job
 from .kinds import job_arguments
 
@@ -40,20 +40,12 @@ def image_of(job: Job) -> bytes:
         image = Path(folder) / "image"
         arguments = job_arguments(replace(job, records=Path(folder) / "records"), options=())
         command = [str(paths.simulator()), "--policy", str(half), "--image", str(image), *arguments]
-        try:
-            done = subprocess.run(
-                command,
-                input="".join(f"{name} {at:x} {size:x}\n" for name, at, size in native.variables()),
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=SECONDS_MAX,
-                check=False,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise PolicyError(
-                f"{job.policy.policy.path}: launch() had not ended after {SECONDS_MAX} s"
-            ) from error
+        done = ask(
+            command,
+            seconds_max=SECONDS_MAX,
+            late=PolicyError(f"{job.policy.policy.path}: launch() had not ended after {SECONDS_MAX} s"),
+            input="".join(f"{name} {at:x} {size:x}\n" for name, at, size in native.variables()),
+        )
         if image.is_file() and not done.returncode:
             return image.read_bytes()
     # What the policy prints comes before.

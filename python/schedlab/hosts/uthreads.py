@@ -15,11 +15,11 @@ import json
 import os
 import platform
 import signal
-import subprocess
 from functools import lru_cache
 from typing import Any
 
 from .. import paths
+from ..tools import ask
 from .host import Job, Outcome
 from .kinds import RealTimeHost, job_arguments
 from .linux.machine import processor_name
@@ -65,10 +65,7 @@ class UthreadsHost(RealTimeHost):
 def _run_clock() -> str:
     """By what clock a task's CPU time is measured, which `run` uses up."""
     try:
-        said = subprocess.run(
-            [paths.uthreads_runner(), "--clock"], capture_output=True, text=True, check=False
-        )
-        clock = json.loads(said.stdout)
+        clock = json.loads(ask([paths.uthreads_runner(), "--clock"]).stdout)
         compared_ms = clock["compared_ns"] / 1e6
     except (OSError, ValueError, KeyError, TypeError):
         return "unknown"

@@ -27,6 +27,7 @@ from pathlib import Path
 
 from .. import paths
 from ..errors import PolicyError, UnavailableError
+from ..tools import ask
 from .find import hash_content, policy_name
 from .launch_file import launch_file, with_map_sizes
 from .published import FLAGS_FOR_LINUX, Published, published
@@ -81,17 +82,7 @@ def _knows_bpf(compiler: str, _mtime_ns: int) -> bool:
 def _run(command: list[str], *, folder: str | None = None) -> str | None:
     """What it wrote, empty where it succeeded; None where it could not be asked."""
     try:
-        done = subprocess.run(
-            command,
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=SECONDS_MAX,
-            env=os.environ | {"LC_ALL": "C.UTF-8"},
-            check=False,
-        )
+        done = ask(command, seconds_max=SECONDS_MAX, cwd=folder, env=os.environ | {"LC_ALL": "C.UTF-8"})
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stderr or f"ended with {done.returncode}" if done.returncode else ""

@@ -17,7 +17,6 @@ import platform
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -26,6 +25,7 @@ from typing import Any
 
 from .. import paths
 from ..errors import PolicyError, UnavailableError, did_you_mean
+from ..tools import ask, made_whole, version_of
 from ..waiting import announced
 from .bpf import Toolchain, check_for_linux, compile_object, find_bpf_compiler, is_object
 from .check import check_callbacks, check_object
@@ -200,15 +200,8 @@ def find_compiler() -> tuple[str, str]:
     given = os.environ.get("CC")
     for command in [given] if given else ["cc", "gcc", "clang", "clang-19"]:
         found = shutil.which(command)
-        if found is None:
-            continue
-        try:
-            answer = subprocess.run(
-                [found, "--version"], capture_output=True, text=True, timeout=20, check=True
-            )
-        except (OSError, subprocess.SubprocessError):
-            continue
-        return found, answer.stdout.partition("\n")[0]
+        if found is not None and (version := version_of([found])) is not None:
+            return found, version
     tried = f"CC={given} cannot be started" if given else "none of cc, gcc, clang is there"
     raise UnavailableError(
         f"no C compiler: {tried}; only the policies of a wheel come compiled, your own are C and are "
@@ -263,33 +256,23 @@ def compile_policy(policy: Policy, *, more_flags: Sequence[str] = ()) -> Path:
         return result
     with (
         announced(f"compiling {policy.path.name}, about a second the first time; it is kept"),
-        tempfile.TemporaryDirectory(prefix="build-", dir=folder) as scratch,
+        made_whole(result) as made,
     ):
-        made = Path(scratch) / result.name
         command = [
             compiler,
             *flags,
             "-I",
             str(include),
-            *_sources(policy, sized, Path(scratch), is_checked=CHECK_FLAG in more_flags),
+            *_sources(policy, sized, made.parent, is_checked=CHECK_FLAG in more_flags),
             "-o",
             str(made),
         ]
-        environment = os.environ | {"LC_ALL": "C.UTF-8"}
-        try:
-            answer = subprocess.run(
-                ["/bin/sh", "-c", _LIMITED, "sh", str(COMPILE_KIB_MAX), *command],
-                capture_output=True,
-                text=True,
-                errors="replace",
-                stdin=subprocess.DEVNULL,
-                timeout=COMPILE_SECONDS_MAX,
-                env=environment,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise PolicyError(
-                f"{policy.path}: the compiler had not ended after {COMPILE_SECONDS_MAX} s"
-            ) from error
+        answer = ask(
+            ["/bin/sh", "-c", _LIMITED, "sh", str(COMPILE_KIB_MAX), *command],
+            seconds_max=COMPILE_SECONDS_MAX,
+            late=PolicyError(f"{policy.path}: the compiler had not ended after {COMPILE_SECONDS_MAX} s"),
+            env=os.environ | {"LC_ALL": "C.UTF-8"},
+        )
         if answer.returncode != 0:
             raise PolicyError(
                 f"{policy.path} does not compile:\n{compiler_messages(answer)}{_hint(answer.stderr)}"
@@ -299,8 +282,6 @@ def compile_policy(policy: Policy, *, more_flags: Sequence[str] = ()) -> Path:
         # With a sanitizer it calls more than Linux offers; without, it has been held against that.
         if not any(flag.startswith("-fsanitize") for flag in more_flags):
             check_object(policy.path, text, ElfFile(made))
-        # A rename is atomic: another run sees the whole file or none.
-        os.replace(made, result)
     return result
 
 

@@ -24,14 +24,13 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from .. import paths
 from ..errors import PolicyError, SchedlabError, UnavailableError
+from ..tools import ask, made_whole, version_of
 from ..waiting import announced
 from . import jail
 from .build import compiler_messages, struct_ops_flags
@@ -110,17 +109,6 @@ class Tools:
         return self.compiler[-1] == "cc"
 
 
-def _version_of(command: Sequence[str]) -> str | None:
-    """First line that a compiler prints about itself; None: it cannot be started."""
-    try:
-        answer = subprocess.run(
-            [*command, "--version"], capture_output=True, text=True, timeout=60, check=True, env=environment()
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return answer.stdout.partition("\n")[0]
-
-
 @lru_cache(maxsize=1)
 def environment() -> dict[str, str]:
     """Environment of compilers: zig keeps its own cache, which is to be in ours."""
@@ -133,12 +121,10 @@ def find_tools() -> Tools:
     """Compiler and linker for WebAssembly."""
     for suffix in ("-19", "", "-20", "-21"):
         compiler, linker = shutil.which(f"clang{suffix}"), shutil.which(f"wasm-ld{suffix}")
-        if compiler and linker and (version := _version_of([compiler])):
+        if compiler and linker and (version := version_of([compiler], env=environment())):
             return Tools((compiler,), (linker,), version)
-    if zig := _find_zig():
-        version = _version_of([zig, "cc"])
-        if version:
-            return Tools((zig, "cc"), (zig, "wasm-ld"), f"zig {version}")
+    if (zig := _find_zig()) and (version := version_of([zig, "cc"], env=environment())):
+        return Tools((zig, "cc"), (zig, "wasm-ld"), f"zig {version}")
     raise UnavailableError(
         "no compiler for WebAssembly: neither clang and wasm-ld (sudo apt-get install clang-19 lld-19) "
         "nor ziglang is there (pip install 'schedlab[anywhere]')"
@@ -159,10 +145,9 @@ def _libraries(tools: Tools) -> list[str]:
     """C library and what the compiler itself calls; raises UnavailableError where they are missing."""
     if tools.is_zig:
         raise UnavailableError("zig links them by itself")
-    runtime = subprocess.run(
-        [*tools.compiler, "--target=wasm32-wasi", "-print-libgcc-file-name"],
-        capture_output=True, text=True, check=True, env=environment(),
-    ).stdout.strip()  # fmt: skip
+    runtime = ask(
+        [*tools.compiler, "--target=wasm32-wasi", "-print-libgcc-file-name"], env=environment()
+    ).stdout.strip()
     library = next((path for path in map(Path, ("/usr/lib/wasm32-wasi/libc.a",)) if path.is_file()), None)
     if library is None or not Path(runtime).is_file():
         raise UnavailableError(
@@ -229,12 +214,11 @@ def simulator_module() -> Path:
 def build_simulator(result: Path, tools: Tools) -> None:
     """Compile and link the simulator's module; raises as `simulator_module`."""
     root = paths.resource_root()
-    with tempfile.TemporaryDirectory(prefix="build-", dir=result.parent) as scratch:
-        made = Path(scratch) / result.name
+    with made_whole(result) as made:
         objects = []
         flags = [f"-I{root / path}" for path in INCLUDES] + [*SIM_FLAGS, *(() if tools.is_zig else LTO_FLAGS)]
         for source in simulator_sources():
-            objects.append(f"{scratch}/{source.parent.name}-{source.stem}.o")
+            objects.append(f"{made.parent}/{source.parent.name}-{source.stem}.o")
             _run([*tools.compiler, "--target=wasm32-wasi", *flags, "-c", str(source), "-o", objects[-1]])
         options = [
             f"--global-base={POLICY_BYTES}", "--export-table", "--growable-table", "--export=__stack_pointer",
@@ -253,12 +237,11 @@ def build_simulator(result: Path, tools: Tools) -> None:
                 [*tools.linker, "--no-entry", "--strip-debug", "--lto-O3", f"-zstack-size={SIM_STACK_BYTES}",
                  *options, *objects, *_libraries(tools), "-o", str(made)]
             )  # fmt: skip
-        os.replace(made, result)
 
 
 def _run(command: list[str]) -> None:
     """Start a tool on our own files; raises SchedlabError with its messages."""
-    answer = subprocess.run(command, capture_output=True, text=True, errors="replace", env=environment())
+    answer = ask(command, env=environment())
     if answer.returncode:
         raise SchedlabError(f"{command[0]} failed:\n{(answer.stderr or answer.stdout).strip()[:4000]}")
 
@@ -273,11 +256,8 @@ def compile_wasm(policy: Policy) -> Path:
     )
     if result.is_file():
         return result
-    with (
-        announced(f"compiling {policy.path.name} for the sandbox; it is kept"),
-        tempfile.TemporaryDirectory(prefix="build-", dir=result.parent) as scratch,
-    ):
-        linked, sizes = _linked(policy, tools, support, Path(scratch))
+    with announced(f"compiling {policy.path.name} for the sandbox; it is kept"), made_whole(result) as made:
+        linked, sizes = _linked(policy, tools, support, made.parent)
         text = policy.path.read_text("utf-8", errors="replace")
         check_callbacks(policy.path, text)
         module = parse_module(linked)
@@ -287,10 +267,7 @@ def compile_wasm(policy: Policy) -> Path:
         called, signatures = _callbacks(policy)
         names = {index: called.get(what, what) for index, what in module.names.items()}
         called_as = {index: signatures[what] for index, what in module.names.items() if what in signatures}
-        made = Path(scratch) / result.name
         made.write_bytes(_with_sizes(metered(linked, names, called_as), sizes))
-        # A rename is atomic: another run sees the whole file or none.
-        os.replace(made, result)
     return result
 
 
@@ -370,13 +347,10 @@ def _files_of(tools: Tools) -> tuple[str, ...]:
         found.add(os.path.dirname(tools.compiler[0]))
     for program in list(found):
         if (ldd := shutil.which("ldd")) and os.path.isfile(program):
-            listed = subprocess.run([ldd, program], capture_output=True, text=True, check=False).stdout
+            listed = ask([ldd, program]).stdout
             found |= {os.path.realpath(path) for path in re.findall(r"(/\S+) \(0x", listed)}
     if not tools.is_zig:
-        asked = subprocess.run(
-            [*tools.compiler, "-print-resource-dir"], capture_output=True, text=True, check=False
-        )
-        found.add(os.path.join(asked.stdout.strip(), "include"))
+        found.add(os.path.join(ask([*tools.compiler, "-print-resource-dir"]).stdout.strip(), "include"))
     return (*sorted(found), "/etc/ld.so.cache", "/proc/self/exe", "/dev/urandom")
 
 
@@ -385,15 +359,9 @@ def _start(command: list[str], policy: Policy, scratch: Path) -> subprocess.Comp
     keep = {
         name: value for name, value in environment().items() if name.startswith(("ZIG_", "LC_", "SYSTEMROOT"))
     }
-    try:
-        return subprocess.run(
-            command, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL,
-            timeout=COMPILE_SECONDS_MAX, env=keep | {"TMPDIR": str(scratch), "PATH": "/usr/bin:/bin"},
-        )  # fmt: skip
-    except subprocess.TimeoutExpired as error:
-        raise PolicyError(
-            f"{policy.path}: the compiler had not ended after {COMPILE_SECONDS_MAX} s"
-        ) from error
+    late = PolicyError(f"{policy.path}: the compiler had not ended after {COMPILE_SECONDS_MAX} s")
+    environment_there = keep | {"TMPDIR": str(scratch), "PATH": "/usr/bin:/bin"}
+    return ask(command, seconds_max=COMPILE_SECONDS_MAX, late=late, env=environment_there)
 
 
 def _only_files(policy: Policy, tools: Tools) -> dict[str, object]:

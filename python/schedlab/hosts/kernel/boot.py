@@ -10,13 +10,13 @@ Read next: host.py, which runs workloads; checkout/kernel.py, the shell.
 from __future__ import annotations
 
 import shutil
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
 from ...errors import UsageError
+from ...tools import version_of
 from . import build as kernel_build
 
 QEMU = "qemu-system-riscv64"
@@ -60,10 +60,7 @@ def unavailable() -> str | None:
 @lru_cache(maxsize=2)
 def qemu_version(program: str = QEMU) -> str:
     """First line of what a QEMU says about itself; empty where it is missing."""
-    if shutil.which(program) is None:
-        return ""
-    done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
-    return done.stdout.partition("\n")[0]
+    return version_of([program]) or ""
 
 
 def boot_arguments(arguments: Mapping[str, str]) -> str:

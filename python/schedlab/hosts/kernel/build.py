@@ -25,9 +25,7 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
-import tempfile
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -36,6 +34,7 @@ from pathlib import Path
 
 from ...errors import PolicyError, SchedlabError, UnavailableError
 from ...paths import cache_folder, include_folder, policies_folder, resource_root
+from ...tools import ask, made_whole, version_of
 from ...waiting import announced
 
 TOOLS = ("clang-19", "ld.lld-19", "llvm-objcopy-19", "llvm-nm-19")
@@ -171,8 +170,7 @@ def _digest(words: Iterable[str], files: Iterable[Path]) -> str:
 @lru_cache(maxsize=1)
 def _tool_version() -> str:
     """First line of what clang says about itself."""
-    done = subprocess.run([TOOLS[0], "--version"], capture_output=True, text=True, check=False)
-    return done.stdout.partition("\n")[0]
+    return version_of([TOOLS[0]]) or ""
 
 
 # ---- steps -----------------------------------------------------------------
@@ -182,13 +180,11 @@ def _make(target: Path, *command: str | Path, error: type[Exception] = Unavailab
     """Run a command that writes its last word, and move the result to `target`; nothing is done where that is."""
     if target.exists():
         return target
-    with tempfile.TemporaryDirectory(prefix="build-", dir=target.parent) as scratch:
-        made = Path(scratch) / target.name
-        done = subprocess.run([*command, made], capture_output=True, text=True, check=False)
+    with made_whole(target) as made:
+        done = ask([*command, made])
         if done.returncode:
             words = " ".join(shlex.quote(str(word)) for word in command[:1])
             raise error(f"{words} failed:\n{(done.stderr or done.stdout).strip()}")
-        os.replace(made, target)
     return target
 
 
@@ -236,17 +232,13 @@ def _link_policies(policies: Sequence[Path]) -> Path:
     target = cache_folder("kernel") / f"policies-{digest}.o"
     if target.exists():
         return target
-    with tempfile.TemporaryDirectory(prefix="build-", dir=target.parent) as scratch:
-        made = Path(scratch) / target.name
-        done = subprocess.run(
-            [sys.executable, tool, "--out", made, "--cc", TOOLS[0], "--ld", TOOLS[1],
-             "--objcopy", TOOLS[2], "--include", include_folder(), *policies, "--",
-             *POLICY_OPTIONS, *_no_place()],
-            capture_output=True, text=True, check=False,
+    with made_whole(target) as made:
+        done = ask(
+            [sys.executable, tool, "--out", made, "--cc", TOOLS[0], "--ld", TOOLS[1], "--objcopy", TOOLS[2],
+             "--include", include_folder(), *policies, "--", *POLICY_OPTIONS, *_no_place()]
         )  # fmt: skip
         if done.returncode:
             raise PolicyError(f"policies cannot be linked into the kernel:\n{done.stderr.strip()}")
-        os.replace(made, target)
     return target
 
 
@@ -267,8 +259,7 @@ def _symbol_table(functions: Sequence[tuple[int, str]]) -> str:
 
 def _functions(kernel: Path) -> list[tuple[int, str]]:
     """Address and name of each function, by address."""
-    done = subprocess.run([TOOLS[3], kernel], capture_output=True, text=True, check=True)
-    rows = (line.split() for line in done.stdout.splitlines())
+    rows = (line.split() for line in ask([TOOLS[3], kernel]).stdout.splitlines())
     found = [
         (int(row[0], 16), row[2])
         for row in rows
@@ -288,19 +279,19 @@ def _link_kernel(objects: Sequence[Path]) -> Path:
     target = folder / f"kernel-{digest}.elf"
     if target.exists():
         return target
-    with tempfile.TemporaryDirectory(prefix="build-", dir=folder) as scratch:
-        source = Path(scratch) / "symbols.S"
+    with made_whole(target) as made:
+        source = made.with_name("symbols.S")
         functions: list[tuple[int, str]] = []
         for name in ("first", "second"):
             source.write_text(_symbol_table(functions), encoding="utf-8")
-            table = _make(Path(scratch) / f"{name}.o", TOOLS[0], *TARGET, "-c", source, "-o")
-            linked = _link(Path(scratch) / name, script, [*objects, table])
+            table = _make(made.with_name(f"{name}.o"), TOOLS[0], *TARGET, "-c", source, "-o")
+            linked = _link(made.with_name(name), script, [*objects, table])
             before, functions = functions, _functions(linked)
             if before and before != functions:
                 raise UnavailableError(
                     f"{script}: its symbol table moves the kernel's code; .ksymbols must stand behind .text"
                 )
-        os.replace(linked, target)
+        linked.rename(made)
     return target
 
 
@@ -340,21 +331,17 @@ def make_filesystem(files: Sequence[Path], folder: Path) -> Path:
     target = folder / f"filesystem-{digest}.img"
     if target.exists():
         return target
-    with tempfile.TemporaryDirectory(prefix="build-", dir=folder) as scratch:
-        root = Path(scratch) / "root"
+    with made_whole(target) as image:
+        root = image.with_name("root")
         root.mkdir()
         for path in files:
             if path.read_bytes()[:4] == b"\x7fELF":
                 _make(root / path.name, TOOLS[2], "--strip-all", path)
             else:
                 shutil.copyfile(path, root / path.name)
-        image = Path(scratch) / target.name
-        done = subprocess.run(
-            [maker, image, *sorted(root.iterdir())], capture_output=True, text=True, check=False
-        )
+        done = ask([maker, image, *sorted(root.iterdir())])
         if done.returncode:
             raise UnavailableError(f"the file system cannot be made:\n{done.stderr.strip()}")
-        os.replace(image, target)
     return target
 
 
