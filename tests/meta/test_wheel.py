@@ -44,7 +44,7 @@ def test_it_holds_each_runtime_file_and_nothing_else(tracked_files, wheel):
     wanted = {"schedlab/_data/VERSION", *(f"schedlab/_data/bin/{name}" for name in programs)}
     wanted |= {f"schedlab/_data/compiled/{compiled_name(load_policy(name))}" for name in list_policies()}
     wanted.add("schedlab/_data/compiled/compiler.txt")
-    wanted.add("schedlab/_data/hosts/sim/policy_wasm.c")
+    wanted |= {f"schedlab/_data/hosts/sim/{name}" for name in ("gdb.py", "policy_wasm.c")}
     if not unbuildable():
         wanted.add("schedlab/_data/compiled/schedlab-sim.wasm")
     for name in tracked_files:
@@ -272,9 +272,8 @@ def test_every_command_of_help_explains_itself_from_the_wheel_alone(empty_enviro
 
 def test_each_module_of_the_wheel_can_be_imported(wheel, empty_environment):
     """Nothing asks for a module that has stayed behind, or, but for what draws and what runs WebAssembly, for one of an extra."""
-    names = [
-        name[:-3].replace("/", ".") for name in zipfile.ZipFile(wheel).namelist() if name.endswith(".py")
-    ]
+    files = [name for name in zipfile.ZipFile(wheel).namelist() if not name.startswith("schedlab/_data/")]
+    names = [name[:-3].replace("/", ".") for name in files if name.endswith(".py")]
     without = ("__main__", "charts", "wasm_run")
     names = [name.removesuffix(".__init__") for name in names if not name.endswith(without)]
     code = "import importlib, sys; [importlib.import_module(name) for name in sys.argv[1:]]"

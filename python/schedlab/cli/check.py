@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`schedlab check`: find the workload and the machine that break a policy.
+"""`schedlab check`: find the workload and the machine that break a policy; `schedlab debug`: look into a run.
 
 Exit status: 0, no counter-example within the budget; 1, one was found.
 Read next: check/search.py.
@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command to the command line."""
+    """Add the commands to the command line."""
     app.command()(check)
+    app.command()(debug)
 
 
 INTERLEAVE_HELP = "With --races: run every schedule of at most N preemptions in a window of each world."
@@ -245,3 +246,28 @@ def _as_json(report: Report, task: Task, saved: list[Saved]) -> dict[str, Any]:
             for each, files in zip(report.found, saved, strict=True)
         ],
     }
+
+
+def debug(
+    run: Annotated[Path, typer.Argument(help="Folder of one run of the simulator.")],
+    at: Annotated[
+        str | None,
+        typer.Option(help="A simulated time, such as 20ms; default: where the run failed, or its beginning."),
+    ] = None,
+    commands: Annotated[
+        list[str],
+        typer.Option("--do", metavar="COMMAND", help="Do this in gdb, and end; may be given again."),
+    ] = [],  # noqa: B006, Typer copies it
+) -> None:
+    """Open gdb on the policy of a run, at a simulated time.
+
+    In gdb: callback [NAME] (on to the policy's next callback), reverse-callback (back to the one before), at TIME,
+    machine (CPUs, queues and tasks), and all that gdb has.
+    """
+    import os
+
+    from ..check.debug import gdb_words
+
+    words = gdb_words(run, None if at is None else parse_duration(at, place="--at"), commands)
+    sys.stdout.flush()
+    os.execv(words[0], words)

@@ -26,6 +26,7 @@ GROUPS = {
         "gantt": "schedlab gantt out/mixed/mixed/rr/seed-1 --from 0ms --to 50ms",
         "playground": "schedlab playground mixed -p rr,mlfq --serve",
         "explain": "schedlab explain out/mixed/mixed/rr/seed-1 --task 6",
+        "debug": "schedlab debug out/mixed/mixed/rr/seed-1 --at 20ms",
         "trace": "schedlab trace out/mixed/mixed/rr/seed-1 --format perfetto",
     },
     "What there is": {

@@ -414,11 +414,16 @@ def read_program(source: bytes | str | Path) -> Program:
 
 def find_program(folder: Path, program_hash: str | None) -> Program | None:
     """The program of a run, where `schedlab run` put it: beside the run's folder, or above."""
+    path = find_program_file(folder, program_hash)
+    return read_program(path) if path else None
+
+
+def find_program_file(folder: Path, program_hash: str | None) -> Path | None:
+    """The file of the same."""
     if not program_hash:
         return None
     for parent in list(folder.resolve().parents)[:4]:
         for path in sorted(parent.glob(f"programs/*{program_hash[:12]}.slprog")):
-            program = read_program(path)
-            if program.program_hash == program_hash:
-                return program
+            if read_program(path).program_hash == program_hash:
+                return path
     return None

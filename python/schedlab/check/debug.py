@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: MIT
+"""`schedlab debug`: gdb on the policy of a run of the simulator, stopped at a simulated time.
+
+The run is done again, in gdb, from what its folder holds: program, seed, machine and knobs, and the
+copy of the policy, compiled without optimisation. First it is done once without gdb, and must give the
+records of the folder: what one looks at is that run, not one like it.
+
+Read next: hosts/sim/gdb.py, the commands; runs/case.py, which does a run.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from .. import paths
+from ..errors import NotFoundError, SchedlabError, UnavailableError, UsageError
+from ..hosts.host import Job
+from ..hosts.kinds import job_arguments
+from ..policy.build import build_policy, compile_policy
+from ..policy.find import load_policy
+from ..program.file import find_program_file
+from ..records.file import hash_file
+from ..runs.case import options_of_run
+
+#: Each line of the source is there, and each variable; results are those of any other level.
+FLAGS = ("-O0", "-g3")
+SECONDS_MAX = 600
+
+
+def read_run(folder: Path) -> dict[str, Any]:
+    """What `run.json` of a run's folder says; a UsageError where that run can not be done again here."""
+    file = folder / "run.json"
+    try:
+        run: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        inside = sorted(folder.glob("**/run.json"))[:3]
+        hint = f"; runs below it: {', '.join(str(each.parent) for each in inside)}" if inside else ""
+        raise NotFoundError(f"{folder} is not the folder of a run: it has no run.json{hint}") from error
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{file}: cannot be read ({error}); do the run again") from error
+    if run.get("host") != "sim":
+        raise UsageError(
+            f"{folder}: a run of host {run.get('host')!r} does not repeat itself exactly; debug one of --host sim"
+        )
+    if not run.get("source"):
+        raise UsageError(f"{folder}: no policy has run there ({run.get('error') or 'no source was kept'})")
+    return run
+
+
+def simulator_words(folder: Path, run: Mapping[str, Any], scratch: Path) -> list[str]:
+    """The simulator's words for a run, tried: they give the folder's records. `scratch` is a folder for those."""
+    program = find_program_file(folder, run["program_hash"])
+    if program is None:
+        raise NotFoundError(
+            f"{folder}: its program, {run['program_hash'][:12]}, is in no folder `programs` above it; do the run again"
+        )
+    policy = load_policy(str(folder / run["source"]["files"][0]))
+    built = build_policy(policy, run["knobs"])
+    # One that was compiled of the same text elsewhere names that file, which may be another by now.
+    own = f"-fdebug-prefix-map={policy.path.parent}={policy.path.parent}"
+    compiled = compile_policy(policy, more_flags=(*FLAGS, own))
+    records, recorded = scratch / "records.slr", folder / "records.slr"
+    wanted = run["record_hash"] or (hash_file(recorded) if recorded.is_file() else None)
+    # Whether tasks were there before is the one thing that the folder does not say.
+    for are_roots_woken in (False, True):
+        job = Job(
+            label="debug", policy=built, program=program, records=records, n_cpus=run["cpus"], seed=run["seed"],
+            tick_ns=run["tick_ns"], options=options_of_run(run, are_roots_woken=are_roots_woken),
+        )  # fmt: skip
+        words = [str(paths.simulator()), "--no-fork", "--policy", str(compiled), *job_arguments(job)]
+        subprocess.run(words, capture_output=True, check=False, timeout=SECONDS_MAX)
+        if wanted is None or (records.is_file() and hash_file(records) == wanted):
+            at = words.index("--records")
+            return words[:at] + words[at + 2 :]
+    raise UsageError(
+        f"{folder}: this version of schedlab gives other records than the folder has; do the run again"
+    )
+
+
+def gdb_words(folder: Path, at_ns: int | None, commands: list[str]) -> list[str]:
+    """The words that start gdb: at the run's time `at_ns` in ns, or where it failed, then with these commands alone."""
+    gdb = shutil.which("gdb")
+    if gdb is None:
+        raise UnavailableError("debug needs gdb: apt-get install gdb")
+    run = read_run(folder)
+    try:
+        with tempfile.TemporaryDirectory(prefix="schedlab-debug-") as scratch:
+            words = simulator_words(folder, run, Path(scratch))
+    except subprocess.TimeoutExpired as error:
+        raise SchedlabError(f"{folder}: the run had not ended after {SECONDS_MAX} s") from error
+    begin = "failure" if at_ns is None and run["status"] == "failed" else f"at {at_ns or 0}ns"
+    batch = ["-batch"] if commands else []
+    script = paths.resource_root() / "hosts" / "sim" / "gdb.py"
+    return [
+        gdb, "-q", "-nx", *batch, "-x", str(script),
+        *(word for command in (begin, *commands) for word in ("-ex", command)), "--args", *words,
+    ]  # fmt: skip
