@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from schedlab.cli.options import JsonOption
 from schedlab.errors import UnavailableError
 from schedlab.paths import resource_root
 
@@ -23,7 +24,7 @@ def selfbench(
     beside: Annotated[
         str | None, typer.Option(metavar="COMMIT", help="Measure this commit of schedlab, too, as a peer.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Measure schedlab's own speed, and that of comparable programs."""
     script = resource_root() / "bench" / "selfbench.py"

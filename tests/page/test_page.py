@@ -9,6 +9,7 @@ import statistics
 
 import pytest
 
+from python.packed_slices import unpack_slices
 from python.report_folders import EVIL, make_runs, many_slices, rename_tasks
 from schedlab.html import prose
 from schedlab.measure.whatif import open_subject, what_if
@@ -111,7 +112,7 @@ def test_the_numbers_on_the_screen_are_those_of_runs_json(visit, report, runs):
 def test_the_slices_in_the_browser_are_those_of_the_records(visit, report, runs):
     page = visit(report)
     text = page.evaluate("document.querySelector(\"script[data-chart='0']\").textContent")
-    expected = report_time.unpack_slices(text)
+    expected = unpack_slices(text)
     found = page.evaluate(
         """() => {
           const c = schedlab.viewers[0].lanes[0].run.columns;
@@ -178,7 +179,7 @@ def test_hovering_says_who_ran_and_lights_the_task_in_both_lanes(visit, report):
     page = visit(report)
     packed = page.evaluate("document.querySelector(\"script[data-chart='0']\").textContent")
     names = page.evaluate("schedlab.viewers[0].charts[0].names")
-    on_cpu_1 = [s for s in report_time.unpack_slices(packed) if s[3] == report_time.RAN and s[5] == 1]
+    on_cpu_1 = [s for s in unpack_slices(packed) if s[3] == report_time.RAN and s[5] == 1]
     pid, begin, end, *_ = max(on_cpu_1, key=lambda s: s[2] - s[1])
     page.mouse.move(*place_of(page, 0, 1, (begin + end) / 2))
     settle(page)

@@ -21,6 +21,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from python.packed_slices import unpack_numbers, unpack_slices
 from python.record_files import timeline_of
 from python.report_folders import EVIL, WORKLOAD, Page, make_runs, many_slices, rename_tasks
 from schedlab.errors import NotFoundError, UnavailableError, UsageError
@@ -185,7 +186,7 @@ def test_fairness_over_time_by_hand():
 @given(st.lists(st.integers(0, 2**63 - 1)))
 def test_packed_numbers_come_back(values):
     packed = report_time.pack_numbers(np.array(values, np.uint64))
-    assert report_time.unpack_numbers(packed) == values
+    assert unpack_numbers(packed) == values
 
 
 def test_slices_worked_out_by_hand():
@@ -198,7 +199,7 @@ def test_slices_worked_out_by_hand():
     ], end_ns=40 * MS)  # fmt: skip
     text = report_time.pack_slices(report_time.slices_of(timeline))
     ran, waited, blocked = report_time.RAN, report_time.WAITED, report_time.BLOCKED
-    assert report_time.unpack_slices(text) == [
+    assert unpack_slices(text) == [
         (1, 0, 10 * MS, ran, Stop.BLOCKED, 0),
         (1, 10 * MS, 25 * MS, blocked, 0, 0),
         (1, 25 * MS, 30 * MS, waited, 0, 0),
@@ -214,7 +215,7 @@ def test_slices_of_a_run_add_up_to_its_cpu_time(runs):
     section = read_sections(runs)[0]
     for run in section.at_shown_seed().values():
         timeline = Timeline(read_records(section.folder(run) / "records.slr"))
-        rows = report_time.unpack_slices(report_time.pack_slices(report_time.slices_of(timeline)))
+        rows = unpack_slices(report_time.pack_slices(report_time.slices_of(timeline)))
         ran = sum(end - begin for _, begin, end, state, *_ in rows if state == report_time.RAN)
         assert ran == run["metrics"]["busy_ns"]
 

@@ -12,11 +12,12 @@ import pytest
 
 from checkout.reproduce.claims import DIRECTION, HOLDS, decide, decide_all, published_value, side_of
 from checkout.reproduce.published import Range
-from checkout.reproduce.replication import HEAD, SUMMARY_HEADING, Row, read_replication, write_replication
+from checkout.reproduce.replication import HEAD, SUMMARY_HEADING, write_replication
 from checkout.reproduce.runs import do_runs
 from checkout.reproduce.samples import Samples
 from checkout.reproduce.spec import read_experiment
 from checkout.reproduce.steps import needed_pairs, published_tables
+from python.replication_page import Row, read_replication
 from schedlab.errors import UsageError
 
 ROOT = Path(__file__).resolve().parents[2]

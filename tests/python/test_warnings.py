@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 
 import numpy as np
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from conftest import first_is_quick
 from schedlab.stats import dip as dip_module
-from schedlab.stats.dip import CRITICAL, critical_dip, dip, simulate_critical
+from schedlab.stats.dip import CRITICAL, LEVEL, critical_dip, dip
 from schedlab.stats.warnings import (
     BimodalWarning,
     SampleWarning,
@@ -124,6 +125,16 @@ def test_critical_values_fall_with_the_size():
     assert found == sorted(found, reverse=True)
     with pytest.raises(ValueError, match="at least 8"):
         critical_dip(7)
+
+
+def simulate_critical(n: int, *, n_draws: int, seed: int) -> float:
+    """Draw uniform samples and find the entry of `CRITICAL` for their size.
+
+    It is sqrt(n) times the dip that 1 % of `n_draws` samples exceed.
+    """
+    source = np.random.default_rng(seed)
+    dips = [dip(source.random(n)) for _ in range(n_draws)]
+    return math.sqrt(n) * float(np.quantile(dips, 1 - LEVEL))
 
 
 @pytest.mark.parametrize("n", [8, 20])

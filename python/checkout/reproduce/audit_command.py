@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from schedlab.cli.options import JsonOption
 from schedlab.errors import UnavailableError, UsageError
 from schedlab.paths import resource_root
 
@@ -23,7 +24,7 @@ def audit(
         list[int] | None, typer.Argument(metavar="[REPORT]...", help="1 to 5; default: all.")
     ] = None,
     show_all: Annotated[bool, typer.Option("--all", help="Show what holds, too.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Hold the five reports against their own tables: numbers, comparisons, relations."""
     from .audit import audit_report

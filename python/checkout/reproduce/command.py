@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from schedlab.cli.options import JsonOption
 from schedlab.errors import EXIT_CHECK_FAILED, UnavailableError, UsageError, did_you_mean
 
 from .audit_command import REPORTS, report_folder
@@ -44,7 +45,7 @@ def reproduce(
             metavar="FILE", help="Put the verdicts into this Markdown page, too: docs/replication.md."
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Run the experiments of the five reports again, and decide their claims."""
     from schedlab.plots.installed import why_no_charts

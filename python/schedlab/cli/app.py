@@ -26,12 +26,11 @@ from ..errors import EXIT_CHECK_FAILED, EXIT_GOOD, EXIT_UNAVAILABLE, SchedlabErr
 from ..paths import command_line, in_checkout
 from ..runs.folders import fresh_folder
 from . import bench, check, formats, record, whatif
-from .complete import complete_policy, complete_workload
 from .grade import grade
 from .group import Group
 from .load import load
 from .new import new
-from .options import with_options
+from .options import JsonOption, complete_policy, complete_workload, split_names, with_options
 from .pictures import explain, gantt, trace
 from .playground import playground
 from .quiz import quiz
@@ -85,7 +84,6 @@ PoliciesOption = Annotated[
         "--policy", "-p", help="Names or C files, with commas between; 'all'.", autocompletion=complete_policy
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 SettingsOption = Annotated[
     list[str],
     typer.Option(
@@ -147,11 +145,6 @@ def _leave_with_error(kind: str, message: str, exit_code: int, **more: object) -
     sys.exit(exit_code)
 
 
-def _split(values: list[str]) -> list[str]:
-    """Names given apart, or together with commas."""
-    return [part.strip() for value in values for part in value.split(",") if part.strip()]
-
-
 def _print_json(value: dict[str, Any]) -> None:
     print(json.dumps(value, allow_nan=False))
 
@@ -178,7 +171,9 @@ def run(
     from ..runs.remote import open_executor
     from ..runs.run import make_plan, run_plan
 
-    policies = [name for given in _split(policy) for name in (list_policies() if given == "all" else [given])]
+    policies = [
+        name for given in split_names(policy) for name in (list_policies() if given == "all" else [given])
+    ]
     plan = make_plan(
         workloads,
         policies,

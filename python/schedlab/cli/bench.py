@@ -20,6 +20,7 @@ import typer
 from ..errors import EXIT_CHECK_FAILED, UsageError
 from ..model import CPUS_MAX
 from .bench_options import BenchCommand, with_series_options
+from .options import JsonOption, split_names
 
 if TYPE_CHECKING:
     from ..measure.bench import BenchPlan, BenchResult
@@ -78,7 +79,7 @@ def bench(
         typer.Option(help="Folder for the samples; started again, the same command goes on there."),
     ] = None,
     style: Annotated[str, typer.Option(help="table, or lkml for plain text to mail.")] = "table",
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    as_json: JsonOption = False,
     *,
     series: dict[str, Any],
 ) -> None:
@@ -156,7 +157,6 @@ def _plan(
     from ..measure.bench import BenchPlan, parse_policies
     from ..units import parse_duration
 
-    names = [name.strip() for given in policy for name in given.split(",") if name.strip()]
     try:
         others = tuple(tuple(shlex.split(words)) for words in background)
     except ValueError as error:
@@ -168,7 +168,7 @@ def _plan(
         raise UsageError(f"--timeout {timeout}: it must be longer than 0")
     return BenchPlan(
         tuple(command),
-        parse_policies(names),
+        parse_policies(split_names(policy)),
         runs,
         warmups,
         others,

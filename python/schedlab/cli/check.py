@@ -17,6 +17,7 @@ import typer
 
 from ..errors import EXIT_CHECK_FAILED, UnavailableError, UsageError, did_you_mean
 from ..units import parse_duration
+from .options import JsonOption
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,7 +74,7 @@ def check(
     corpus: Annotated[Path | None, typer.Option(help="Folder of such files, which are tried first.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for failures; default: out/check/POLICY.")] = None,
     junit: Annotated[Path | None, typer.Option(help="Also write JUnit XML.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Search for a workload and a machine that break a policy, and show the smallest."""
     from ..check.save import check_settings, read_world, save_all, try_on_linux

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import EXIT_CHECK_FAILED, UsageError
+from .options import JsonOption
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,7 +54,7 @@ def grade(
     gradescope: Annotated[
         Path | None, typer.Option(help="Grade the submission in Gradescope's folder, /autograder.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Grade students' policies in the sandbox, each on work of its own."""
     from ..grade.assignment import read_assignment

@@ -6,6 +6,7 @@ Read next: policy/build.py.
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -51,28 +52,16 @@ def describe_policy(name: str) -> dict[str, Any]:
     try:
         policy = load_policy(name)
         entry |= {
-            "name": policy.name,
-            "path": str(policy.path),
-            "summary": policy.summary,
-            "work_conserving": policy.work_conserving,
-            "work_conserving_reason": policy.work_conserving_reason,
-            "source": policy.source_text,
+            key: getattr(policy, key)
+            for key in ("name", "summary", "work_conserving", "work_conserving_reason")
         }
+        entry |= {"path": str(policy.path), "source": policy.source_text}
         built = build_policy(policy, engine=engine_here()[0])
     except PolicyError as error:
         return entry | {"error": str(error)}
     knobs = [
-        {
-            "name": knob.name,
-            "unit": knob.unit,
-            "minimum": knob.minimum,
-            "maximum": knob.maximum,
-            "default": built.values[knob.name],
-            "default_text": show_value(knob, built.values[knob.name]),
-            "range_text": show_range(knob),
-            "names": knob.names,
-            "text": knob.text,
-        }
-        for knob in policy.knobs.values()
+        {key: value for key, value in asdict(knob).items() if key != "line"}
+        | {"default": value, "default_text": show_value(knob, value), "range_text": show_range(knob)}
+        for knob, value in ((knob, built.values[knob.name]) for knob in policy.knobs.values())
     ]
     return entry | {"policy_hash": built.policy_hash, "knobs": knobs}

@@ -12,11 +12,13 @@ from typing import Annotated
 
 import typer
 
+from .options import JsonOption
+
 
 def new(
     name: Annotated[str, typer.Argument(help="What to call it: small letters, digits and _.")],
     folder: Annotated[Path, typer.Option(help="Where the files go.")] = Path("."),
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Write a policy that works, a workload that shows it, and its test."""
     from .scaffold import new_policy

@@ -16,6 +16,8 @@ import typer
 
 from ..model import OPTIONS, Option
 
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+
 #: What stands last in `--help`.
 _LATE = ("out", "executor", "as_json")
 _KINDS: dict[str, Any] = {"int": int | None, "text": str | None, "texts": list[str], "yes": bool,
@@ -53,6 +55,11 @@ def keyword(name: str, kind: Any, default: Any, option: Any) -> inspect.Paramete
     )
 
 
+def split_names(given: Sequence[str]) -> list[str]:
+    """Names given apart, or together with commas."""
+    return [name.strip() for text in given for name in text.split(",") if name.strip()]
+
+
 _WORDS = {option.word for option in OPTIONS.values()}
 
 
@@ -61,3 +68,21 @@ def _parameter(option: Option) -> inspect.Parameter:
     flag = typer.Option(option.flag, metavar=option.metavar, help=option.help)
     default = list(option.default) if option.kind == "texts" else option.default
     return keyword(option.word, _KINDS[option.kind], default, flag)
+
+
+# ---- what a shell may complete, with commas between ---------------------------
+
+
+def complete_policy(incomplete: str) -> list[str]:
+    """Names of policies that continue the last of those given."""
+    from ..policy.find import list_policies
+
+    before, comma, begun = incomplete.rpartition(",")
+    return [f"{before}{comma}{name}" for name in [*list_policies(), "all"] if name.startswith(begun)]
+
+
+def complete_workload(incomplete: str) -> list[str]:
+    """Names of workloads that begin so."""
+    from ..workload.find import workload_names
+
+    return [name for name in workload_names() if name.startswith(incomplete)]

@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 
 from ..errors import UsageError
-from .complete import complete_policy, complete_workload
+from .options import JsonOption, complete_policy, complete_workload, split_names
 
 
 def playground(
@@ -43,18 +43,17 @@ def playground(
         bool, typer.Option("--serve", help="Serve the folder to this machine until Ctrl-C.")
     ] = False,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Of --serve; 0: any that is free.")] = 8000,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Write a page that runs policies in the browser, without a server."""
     from ..policy.find import list_policies
     from ..report.playground import write_playground
     from ..workload.find import workload_names
 
-    policies = [name.strip() for given in policy for name in given.split(",") if name.strip()]
     made = write_playground(
         out,
         workloads=workloads or workload_names(),
-        policies=policies or list_policies(),
+        policies=split_names(policy) or list_policies(),
         n_seeds=seeds,
         has_compiler=has_compiler,
     )

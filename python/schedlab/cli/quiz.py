@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from ..errors import UsageError
+from .options import split_names
 
 
 class Format(StrEnum):
@@ -41,10 +42,9 @@ def quiz(
     from ..grade.quiz_formats import as_json, as_moodle, as_text
     from ..runs.case import write_text
 
-    kinds = [name.strip() for given in kind for name in given.split(",") if name.strip()]
     if form is Format.MOODLE and not answers:
         raise UsageError("--no-answers: Moodle marks the answers itself, and so needs them; leave it out")
-    drawn = draw_quiz(n_questions=questions, seed=seed, kinds=kinds)
+    drawn = draw_quiz(n_questions=questions, seed=seed, kinds=split_names(kind))
     if form is Format.MOODLE:
         text = as_moodle(drawn, seed=seed)
     elif form is Format.JSON:

@@ -15,9 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import EXIT_CHECK_FAILED, UsageError
-from .options import with_options
-
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+from .options import JsonOption, split_names, with_options
 
 
 def register(app: typer.Typer) -> None:
@@ -171,7 +169,7 @@ def replay(
     from ..runs.folders import fresh_folder
     from ..runs.run import make_plan, run_plan
 
-    names = [name.strip() for given in policy for name in given.split(",") if name.strip()]
+    names = split_names(policy)
     workload = load_recorded(run)
     plan = make_plan(
         [workload],

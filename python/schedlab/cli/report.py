@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import UsageError
+from .options import JsonOption
 
 if TYPE_CHECKING:
     from ..runs.run import RunSet
@@ -50,7 +51,7 @@ def report(
             "--interactive", help="Put the simulator into the page, so that knobs can be turned there."
         ),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Write runs as one HTML page, which can be read offline."""
     from ..report.write import write_report

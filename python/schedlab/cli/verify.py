@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from ..errors import EXIT_CHECK_FAILED
-from .complete import complete_policy
+from .options import complete_policy
 
 
 def verify(

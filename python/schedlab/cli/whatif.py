@@ -15,9 +15,8 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import EXIT_CHECK_FAILED
-from .options import with_options
+from .options import JsonOption, split_names, with_options
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 SubjectArgument = Annotated[
     str,
     typer.Argument(
@@ -34,11 +33,6 @@ def register(app: typer.Typer) -> None:
     app.command()(command)
     app.command("recommend")(command)
     app.command()(with_options(tune))
-
-
-def _names(given: list[str]) -> list[str]:
-    """Names given apart, or together with commas."""
-    return [name.strip() for text in given for name in text.split(",") if name.strip()]
 
 
 def whatif(
@@ -88,9 +82,9 @@ def whatif(
     with Progress() as progress:
         found, result = what_if(
             asked,
-            [name for name in _names(policy) if name != "all"],
+            [name for name in split_names(policy) if name != "all"],
             folder,
-            metrics=_names(metric) or METRICS,
+            metrics=split_names(metric) or METRICS,
             command_line=command_line(),
             on_start=progress.expect,
             on_result=progress.advance,
@@ -149,8 +143,8 @@ def tune(
 
     search.need_optuna()
     question = search.read_question(
-        _names(minimise),
-        _names(maximise),
+        split_names(minimise),
+        split_names(maximise),
         subject_to,
         trials=trials,
         seeds=seeds,
@@ -158,7 +152,7 @@ def tune(
         seed=seed,
     )
     folder = out or fresh_folder()
-    given: dict[str, Any] = {"settings": settings, "knobs": _names(knob), "command_line": command_line()}
+    given: dict[str, Any] = {"settings": settings, "knobs": split_names(knob), "command_line": command_line()}
     with Progress() as progress:
         found, _ = search.tune(
             open_subject(subject, folder),

@@ -5,7 +5,7 @@ Slices are packed as small numbers (LEB128), column by column, deflated and in
 base64: a hundred thousand of them take about 300 kB of a page, and a browser
 unpacks them in a few milliseconds.
 
-Must stay true: `unpack_slices` and page/slices.js read the same bytes; the last
+Must stay true: page/slices.js reads what `pack_slices` writes; the last
 point of fairness over time is the `fairness_jain` of the run.
 Read next: page/gantt.js, which draws them.
 """
@@ -125,22 +125,6 @@ def pack_numbers(values: np.ndarray) -> bytes:
     return packed.tobytes()
 
 
-def unpack_numbers(data: bytes) -> list[int]:
-    """Read what `pack_numbers` wrote.
-
-    >>> unpack_numbers(bytes.fromhex("01ac02"))
-    [1, 300]
-    """
-    values, value, shift = [], 0, 0
-    for byte in data:
-        value |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            values.append(value)
-            value = shift = 0
-    return values
-
-
 def pack_slices(slices: Slices) -> str:
     """Slices as the text that stands in a page."""
     pids, first, counts = np.unique(slices.pid, return_index=True, return_counts=True)
@@ -151,24 +135,6 @@ def pack_slices(slices: Slices) -> str:
     columns = ([len(pids)], pids, counts, slices.begin_ns - before, slices.end_ns - slices.begin_ns, code)
     data = b"".join(pack_numbers(np.asarray(column)) for column in columns)
     return base64.b64encode(zlib.compress(data, 9)).decode("ascii")
-
-
-def unpack_slices(text: str) -> list[tuple[int, int, int, int, int, int]]:
-    """Read what `pack_slices` wrote."""
-    numbers = unpack_numbers(zlib.decompress(base64.b64decode(text)))
-    nr = numbers[0]
-    pids, counts = numbers[1 : 1 + nr], numbers[1 + nr : 1 + 2 * nr]
-    total = sum(counts)
-    gap, length, code = (numbers[1 + 2 * nr + i * total : 1 + 2 * nr + (i + 1) * total] for i in range(3))
-    rows, i = [], 0
-    for pid, count in zip(pids, counts, strict=True):
-        t = 0
-        for _ in range(count):
-            begin = t + gap[i]
-            t = begin + length[i]
-            rows.append((pid, begin, t, code[i] & 3, code[i] >> REASON_BITS & 7, code[i] >> CPU_BITS))
-            i += 1
-    return rows
 
 
 def weights_of(folder: Path, run: dict[str, Any]) -> np.ndarray:

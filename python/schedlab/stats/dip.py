@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 #: sqrt(n) times the dip that 1 % of uniform samples of size n exceed, from
-#: 40,000 draws each (10,000 for the last two); `simulate_critical` makes them.
+#: 40,000 draws each (10,000 for the last two); `simulate_critical` in tests/python/test_warnings.py makes them.
 CRITICAL = {
     8: 0.4887, 10: 0.5058, 12: 0.5124, 15: 0.5240, 20: 0.5385, 25: 0.5499, 30: 0.5568,
     40: 0.5665, 50: 0.5707, 75: 0.5852, 100: 0.5931, 200: 0.6035, 500: 0.6132,
@@ -132,16 +132,3 @@ def critical_dip(n: int) -> float:
         raise ValueError(f"n must be at least {sizes[0]} (got {n})")
     scaled = np.interp(math.log(n), [math.log(s) for s in sizes], [CRITICAL[s] for s in sizes])
     return float(scaled) / math.sqrt(n)
-
-
-def simulate_critical(n: int, *, n_draws: int, seed: int) -> float:
-    """Draw uniform samples and find the entry of `CRITICAL` for their size.
-
-    It is sqrt(n) times the dip that 1 % of `n_draws` samples exceed.
-
-    >>> simulate_critical(8, n_draws=10, seed=1) > 8**0.5 / 16
-    True
-    """
-    source = np.random.default_rng(seed)
-    dips = [dip(source.random(n)) for _ in range(n_draws)]
-    return math.sqrt(n) * float(np.quantile(dips, 1 - LEVEL))
