@@ -149,18 +149,7 @@ class _Writer:
 
 
 def encode(world: World) -> bytes | None:
-    """Write a world as a program.
-
-    Parameters
-    ----------
-    world : World
-        As drawn or shrunk.
-
-    Returns
-    -------
-    bytes or None
-        None: it has to go the long way.
-    """
+    """Write a world as a program; None: it has to go the long way."""
     if world.given or not world.horizon_ns or not all(map(_takes_time, world.groups)):
         return None
     writer = _Writer(world)

@@ -50,16 +50,10 @@ def program_of(world: World) -> bytes:
 
 
 class Worlds:
-    """The process with one policy; to be closed.
+    """The process with one policy, compiled for interleaved worlds where these are run; to be closed.
 
-    Parameters
-    ----------
-    built : BuiltPolicy
-        As it is to run: for interleaved worlds compiled so.
-    timeout_seconds : float
-        Longest time on the wall clock for what is sent at once.
-    coverage : pathlib.Path, optional
-        Where to note which of its blocks have run, if it is compiled so.
+    `timeout_seconds` is the longest time on the wall clock for what is sent at once; `coverage`, where to
+    note which blocks of the policy have run, if it is compiled so.
     """
 
     def __init__(self, built: BuiltPolicy, *, timeout_seconds: float, coverage: Path | None = None):
@@ -76,18 +70,7 @@ class Worlds:
             process.close()
 
     def run(self, worlds: Sequence[World]) -> list[Answer | None]:
-        """Run worlds, each from the same beginning.
-
-        Parameters
-        ----------
-        worlds : sequence of World
-            All interleaved, or none.
-
-        Returns
-        -------
-        list of dict or None
-            What the process said of each; None: it has said nothing.
-        """
+        """Run worlds, all interleaved or none, each from the same beginning; None of each that got no answer."""
         answers: list[Answer | None] = []
         for chunk in _chunks([self._request(world) for world in worlds]):
             while chunk:

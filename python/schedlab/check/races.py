@@ -69,18 +69,7 @@ def n_switches(interleaving: str) -> int:
 
 
 def fewer_switches(interleaving: str) -> Iterator[str]:
-    """Lists with some of the switches left out, those that save most first; then seeds of fewer.
-
-    Parameters
-    ----------
-    interleaving : str
-        A list of switches; of a seed there are none.
-
-    Yields
-    ------
-    str
-        Each is to be tried in place of the other; none is empty.
-    """
+    """Lists with some of the switches left out, those that save most first; then seeds of fewer."""
     switches = interleaving.split(",") if n_switches(interleaving) else []
     length = len(switches) // 2
     while length:
@@ -94,23 +83,7 @@ def fewer_switches(interleaving: str) -> Iterator[str]:
 
 
 def compile_for_races(built: BuiltPolicy) -> BuiltPolicy:
-    """Compile a policy so that its accesses to memory are seen.
-
-    Parameters
-    ----------
-    built : BuiltPolicy
-        As it is run elsewhere.
-
-    Returns
-    -------
-    BuiltPolicy
-        The same policy.
-
-    Raises
-    ------
-    UnavailableError
-        If there is no C compiler.
-    """
+    """Compile a policy so that its accesses to memory are seen."""
     flags = (CHECK_FLAG, *FLAGS, *(FLAGS_CLANG if "clang" in find_compiler()[1] else ()))
     return replace(built, shared_object=compile_policy(built.policy, more_flags=flags))
 
@@ -132,13 +105,7 @@ class InterleavingSession(SimSession):
 
 
 class Places:
-    """Names of a compiled policy's addresses; each is looked for once.
-
-    Parameters
-    ----------
-    shared_object : pathlib.Path
-        The compiled policy.
-    """
+    """Names of a compiled policy's addresses; each is looked for once."""
 
     def __init__(self, shared_object: Path):
         self._file = shared_object
@@ -162,19 +129,9 @@ class Places:
 
 
 def columns(text: str, policy: Path) -> str:
-    """Show a lost update or a deadlock as columns of source lines, one for each CPU.
+    """Show a lost update or a deadlock as columns of source lines, one for each CPU; empty for other texts.
 
-    Parameters
-    ----------
-    text : str
-        Of the finding.
-    policy : pathlib.Path
-        The source; lines of other files are named only.
-
-    Returns
-    -------
-    str
-        Lines; empty where the text is of another kind.
+    Lines of other files than the policy are named only.
     """
     steps = [found.groups() for found in _STEP.finditer(text)]
     cpus = [*dict.fromkeys(cpu for cpu, *_ in steps)]

@@ -58,57 +58,22 @@ def test_it_does_not_fail_again(world):
 
 @dataclass(frozen=True)
 class Saved:
-    """Where a failure is.
+    """Where a failure is."""
 
-    Attributes
-    ----------
-    world : pathlib.Path or None
-        The file that says how it is run; None: the workload was given, and `run` repeats it.
-    run : pathlib.Path or None
-        Folder of the run; None: its CPUs interleave or an invariant is tested, which `--replay` alone repeats.
-    run_command, replay_command : str
-        What repeats it.
-    on_linux : str
-        What a real kernel made of it, where it was asked.
-    """
-
+    #: The file that says how it is run; None: the workload was given, and `run` repeats it.
     world: Path | None
+    #: Folder of the run; None: its CPUs interleave or an invariant is tested, which `--replay` alone repeats.
     run: Path | None
+    #: `run_command`, `replay_command`: What repeats it.
     run_command: str
     replay_command: str
-    on_linux: str = ""
+    on_linux: str = ""  #: What a real kernel made of it, where it was asked.
 
 
 def save(
     world: World, finding: Finding, built: BuiltPolicy, folder: Path, *, number: int, workload_name: str = ""
 ) -> Saved:
-    """Write the files of one failure.
-
-    Parameters
-    ----------
-    world : World
-        The smallest.
-    finding : Finding
-        What it breaks.
-    built : BuiltPolicy
-        The policy.
-    folder : pathlib.Path
-        Made where it is missing.
-    number : int
-        Of the failure, from 1.
-    workload_name : str, default ""
-        What the user has called the workload that was given.
-
-    Returns
-    -------
-    Saved
-        The files and commands.
-
-    Raises
-    ------
-    OSError
-        If a file cannot be written.
-    """
+    """Write the files of failure `number`, from 1; `workload_name` is what the user calls a given workload."""
     policy = _policy_word(built)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{finding.broken}-{number}.toml"
@@ -185,24 +150,7 @@ def save_all(
 
 
 def try_on_linux(saved: Saved, world: World, finding: Finding, built: BuiltPolicy) -> Saved:
-    """Run a failure in a real kernel.
-
-    Parameters
-    ----------
-    saved : Saved
-        Its files.
-    world : World
-        The smallest.
-    finding : Finding
-        What it breaks.
-    built : BuiltPolicy
-        The policy.
-
-    Returns
-    -------
-    Saved
-        With what Linux made of it: "confirmed", "not seen", or why it could not be tried.
-    """
+    """Run a failure in a real kernel: it is confirmed, not seen, or why it could not be tried."""
     if saved.run is None:
         return replace(
             saved, on_linux="not tried on Linux: invariants and chosen interleavings are schedlab's"
@@ -230,25 +178,7 @@ def try_on_linux(saved: Saved, world: World, finding: Finding, built: BuiltPolic
 
 
 def read_world(path: Path) -> World:
-    """Read a world that `save` has written, or a workload that a person has edited since.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        A workload.
-
-    Returns
-    -------
-    World
-        With its tasks given.
-
-    Raises
-    ------
-    NotFoundError, SpecError
-        If there is no such file, or it is no workload.
-    UsageError
-        If its first lines do not say how it is run.
-    """
+    """Read a world that `save` has written, or a workload edited since; its first lines say how it is run."""
     if not path.is_file():
         load_workload(path)
     try:
@@ -282,25 +212,7 @@ def read_world(path: Path) -> World:
 
 
 def check_settings(world: World, built: BuiltPolicy) -> World:
-    """Refuse a world whose knobs the policy does not have any more.
-
-    Parameters
-    ----------
-    world : World
-        As read.
-    built : BuiltPolicy
-        The policy.
-
-    Returns
-    -------
-    World
-        The same.
-
-    Raises
-    ------
-    UsageError
-        If there is such a knob; the message names it.
-    """
+    """Refuse a world whose knobs the policy does not have any more."""
     for key, _ in world.settings:
         if key not in built.policy.knobs:
             raise UsageError(

@@ -34,22 +34,13 @@ _BOUND = re.compile(r"all:(\d)(?:@([\w.]+)-([\w.]+?)(?:\+(\d+))?)?")
 
 @dataclass(frozen=True)
 class Bound:
-    """Which schedules are tried; as text `all:2`, `all:2@4ms-5ms`, `all:2@4ms-5ms+1200`.
+    """Which schedules are tried; as text `all:2`, `all:2@4ms-5ms`, `all:2@4ms-5ms+1200`."""
 
-    Attributes
-    ----------
-    n_preemptions : int
-        That a schedule has at most.
-    from_ns, to_ns : int
-        Virtual time of the window, its ends included; -1: it is to be chosen.
-    n_skipped : int
-        Schedules of the window that were run before.
-    """
-
-    n_preemptions: int
+    n_preemptions: int  #: That a schedule has at most.
+    #: `from_ns`, `to_ns`: Virtual time of the window, its ends included; -1: it is to be chosen.
     from_ns: int = -1
     to_ns: int = -1
-    n_skipped: int = 0
+    n_skipped: int = 0  #: Schedules of the window that were run before.
 
     def __str__(self) -> str:
         if self.from_ns < 0:
@@ -61,8 +52,6 @@ class Bound:
 def parse_bound(text: str) -> Bound:
     """Read a bound; UsageError where it is none.
 
-    Examples
-    --------
     >>> str(parse_bound("all:2@4ms-5ms"))
     'all:2@4ms-5ms'
     """
@@ -96,27 +85,13 @@ def read_nexts(text: str) -> list[Next]:
 
 @dataclass
 class Covered:
-    """How much of a window was tried.
+    """How much of a window was tried."""
 
-    Attributes
-    ----------
-    bound : Bound
-        With the window that was chosen.
-    n_run : int
-        Schedules that were run, those before `n_skipped` included.
-    n_known : int
-        Schedules that are there; more may be, where not `is_counted`.
-    is_counted : bool
-        Whether what could follow is known of all.
-    n_failed : int
-        That have failed: what could follow on those is not tried.
-    """
-
-    bound: Bound
-    n_run: int = 0
-    n_known: int = 1
-    is_counted: bool = True
-    n_failed: int = 0
+    bound: Bound  #: With the window that was chosen.
+    n_run: int = 0  #: Schedules that were run, those before `n_skipped` included.
+    n_known: int = 1  #: Schedules that are there; more may be, where not `is_counted`.
+    is_counted: bool = True  #: Whether what could follow is known of all.
+    n_failed: int = 0  #: That have failed: what could follow on those is not tried.
 
     @property
     def is_complete(self) -> bool:
@@ -125,23 +100,9 @@ class Covered:
 
 
 def choose_window(laboratory: Laboratory, world: World, bound: Bound, rng: random.Random) -> Bound:
-    """Choose some instants that follow on each other, at which CPUs interleave.
+    """Choose instants that follow on each other, at which CPUs interleave; a window that is there is kept.
 
-    Parameters
-    ----------
-    laboratory : Laboratory
-        With the policy.
-    world : World
-        In which.
-    bound : Bound
-        A window that it has is kept.
-    rng : random.Random
-        Decides where it begins.
-
-    Returns
-    -------
-    Bound
-        Without a window where nothing can interleave, or the run without a switch fails.
+    There is none where nothing can interleave, or the run without a switch fails.
     """
     if bound.from_ns >= 0:
         return bound
@@ -167,24 +128,7 @@ def choose_window(laboratory: Laboratory, world: World, bound: Bound, rng: rando
 def every_schedule(
     laboratory: Laboratory, world: World, bound: Bound, is_over: Callable[[], bool] = lambda: False
 ) -> Iterator[tuple[Covered, list[tuple[World, Trial]]]]:
-    """Run every schedule of a window, some at once.
-
-    Parameters
-    ----------
-    laboratory : Laboratory
-        With the policy.
-    world : World
-        In which; how its CPUs interleave is not looked at.
-    bound : Bound
-        With a window.
-    is_over : callable
-        Whether to stop before the next ones.
-
-    Yields
-    ------
-    tuple
-        What is covered so far, and the schedules that were run since the last time.
-    """
+    """Run every schedule of a window, some at once: what is covered so far, and those that were run since."""
     covered, is_any_unknown = Covered(bound), False
     window = f"@{bound.from_ns}-{bound.to_ns}:"
     level = [("", bound.n_preemptions)]

@@ -133,43 +133,20 @@ class Found:
 
 @dataclass
 class Report:
-    """What a search has done and found.
+    """What a search has done and found."""
 
-    Attributes
-    ----------
-    found : list of Found
-        One for each kind of failure.
-    n_worlds : int
-        Worlds that were tried, without those of shrinking.
-    n_repeated : int
-        Of those, how many were run twice, with equal records.
-    n_interleaved : int
-        Of those, in how many the CPUs interleaved.
-    seconds : float
-        On the wall clock.
-    longest_wait_ns : int
-        Of all worlds without a failure.
-    roles, cpus : set
-        Roles of tasks and numbers of CPUs that were tried.
-    covered : list of Covered
-        Windows of which every schedule is tried.
-    coverage : Coverage or None
-        Lines of the policy that have run; None: it was not seen.
-    is_interrupted : bool
-        Whether Ctrl-C has ended it.
-    """
-
-    found: list[Found] = field(default_factory=list)
-    n_worlds: int = 0
-    n_repeated: int = 0
-    n_interleaved: int = 0
-    seconds: float = 0.0
-    longest_wait_ns: int = 0
+    found: list[Found] = field(default_factory=list)  #: One for each kind of failure.
+    n_worlds: int = 0  #: Worlds that were tried, without those of shrinking.
+    n_repeated: int = 0  #: Of those, how many were run twice, with equal records.
+    n_interleaved: int = 0  #: Of those, in how many the CPUs interleaved.
+    seconds: float = 0.0  #: On the wall clock.
+    longest_wait_ns: int = 0  #: Of all worlds without a failure.
+    #: `roles`, `cpus`: Roles of tasks and numbers of CPUs that were tried.
     roles: set[str] = field(default_factory=set)
     cpus: set[int] = field(default_factory=set)
-    covered: list[Covered] = field(default_factory=list)
-    coverage: Coverage | None = None
-    is_interrupted: bool = False
+    covered: list[Covered] = field(default_factory=list)  #: Windows of which every schedule is tried.
+    coverage: Coverage | None = None  #: Lines of the policy that have run; None: it was not seen.
+    is_interrupted: bool = False  #: Whether Ctrl-C has ended it.
 
     def add(self, batch: Batch) -> None:
         """Count what a batch has done."""
@@ -197,24 +174,7 @@ def _do_batch_in_process(task: Task, number: int) -> Batch:
 def do_batch(
     task: Task, number: int, n_worlds: int = BATCH_WORLDS, laboratory: Laboratory | None = None
 ) -> Batch:
-    """Try the worlds of one batch.
-
-    Parameters
-    ----------
-    task : Task
-        The policy.
-    number : int
-        Of the batch, from 0.
-    n_worlds : int, default 100
-        How many.
-    laboratory : Laboratory, optional
-        Of this task; default: a new one.
-
-    Returns
-    -------
-    Batch
-        What they have shown; with `error` where the simulator itself failed.
-    """
+    """Try the worlds of one batch, in a new laboratory where none is given."""
     if task.bound:
         return _do_batch_of_schedules(task, number, laboratory)
     rng = random.Random(f"{task.seed}/{number}")
@@ -317,34 +277,8 @@ def search(
 ) -> Report:
     """Search until a property is broken, or the budget is used up.
 
-    Parameters
-    ----------
-    task : Task
-        The policy and what is held against it.
-    budget_seconds : float
-        On the wall clock, shrinking included.
-    n_worlds_max : int, optional
-        Also an end; rounded up to whole batches.
-    n_processes : int, optional
-        Default: one for each CPU of this machine.
-    finds_all : bool, default False
-        Go on to the end of the budget after the first failure.
-    corpus : sequence of World
-        Tried first.
-    only_corpus : bool, default False
-        Whether no other is tried.
-    on_progress : callable
-        Called after each batch.
-
-    Returns
-    -------
-    Report
-        What was done and found.
-
-    Raises
-    ------
-    SchedlabError
-        If the simulator itself fails.
+    `budget_seconds` on the wall clock include shrinking; `n_worlds_max` is rounded up to whole batches;
+    `finds_all` goes on after the first failure; worlds of the `corpus` are tried first.
     """
     with tempfile.TemporaryDirectory(prefix="schedlab-coverage-") as folder:
         task = replace(task, coverage=Path(folder))

@@ -29,24 +29,12 @@ NR_SWITCHES_MAX = 50
 
 @dataclass(frozen=True)
 class Shrunk:
-    """The smallest world that was found.
+    """The smallest world that was found."""
 
-    Attributes
-    ----------
-    world : World
-        It fails.
-    finding : Finding
-        How.
-    n_trials : int
-        Worlds that were tried for it.
-    seconds : float
-        On the wall clock.
-    """
-
-    world: World
-    finding: Finding
-    n_trials: int
-    seconds: float
+    world: World  #: It fails.
+    finding: Finding  #: How.
+    n_trials: int  #: Worlds that were tried for it.
+    seconds: float  #: On the wall clock.
 
 
 def _interleavings(world: World, simpler: World) -> Iterator[World]:
@@ -60,26 +48,7 @@ def _interleavings(world: World, simpler: World) -> Iterator[World]:
 def shrink(
     laboratory: Laboratory, world: World, finding: Finding, *, slice_ns: int, seconds_max: float = 30.0
 ) -> Shrunk:
-    """Shrink a world that breaks a property.
-
-    Parameters
-    ----------
-    laboratory : Laboratory
-        With the policy.
-    world : World
-        What fails.
-    finding : Finding
-        How; its signature is kept.
-    slice_ns : int
-        The policy's slice in nanoseconds.
-    seconds_max : float, default 30
-        After which the smallest so far is taken.
-
-    Returns
-    -------
-    Shrunk
-        At most as large as `world`.
-    """
+    """Shrink a world that breaks a property, by the same signature, for at most so many seconds."""
     begun = time.monotonic()
     n_trials, is_smaller = 0, True
     while is_smaller and time.monotonic() - begun < seconds_max:
@@ -109,20 +78,7 @@ def shrink(
 
 
 def simpler_worlds(world: World, default_slice_ns: int) -> Iterator[World]:
-    """List worlds that are simpler by one step, those that save most first.
-
-    Parameters
-    ----------
-    world : World
-        One that fails.
-    default_slice_ns : int
-        The policy's slice; times near it are rounded to it last.
-
-    Yields
-    ------
-    World
-        Each is to be tried in place of the other.
-    """
+    """List worlds that are simpler by one step, those that save most first; times near the slice go last."""
     groups = world.groups
     for interleaving in fewer_switches(world.interleaving):
         yield replace(world, interleaving=interleaving)

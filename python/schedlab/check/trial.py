@@ -71,24 +71,12 @@ def broken_by(kind: str | None, text: str) -> str | None:
 
 @dataclass(frozen=True)
 class Finding:
-    """A broken property.
+    """A broken property."""
 
-    Attributes
-    ----------
-    broken : str
-        Of `PROPERTIES`.
-    text : str
-        What happened, with names and times.
-    horizon_ns : int
-        How long the world has to last for it.
-    strategy : str
-        By which its switches were drawn, in the search.
-    """
-
-    broken: str
-    text: str
-    horizon_ns: int
-    strategy: str = field(default="", compare=False)
+    broken: str  #: Of `PROPERTIES`.
+    text: str  #: What happened, with names and times.
+    horizon_ns: int  #: How long the world has to last for it.
+    strategy: str = field(default="", compare=False)  #: By which its switches were drawn, in the search.
 
     @property
     def signature(self) -> str:
@@ -100,24 +88,12 @@ class Finding:
 
 @dataclass(frozen=True)
 class NeverWorse:
-    """A metric that may not be worse than under another policy.
+    """A metric that may not be worse than under another policy."""
 
-    Attributes
-    ----------
-    policy : BuiltPolicy
-        The other one.
-    metric : str
-        Of the dictionary, a time or a count of which less is better, or one of which more is.
-    share : float
-        By how much it may be worse, such as 0.2.
-    floor : float
-        A difference below this is none, in the metric's unit.
-    """
-
-    policy: BuiltPolicy
-    metric: str
-    share: float
-    floor: float = 0.0
+    policy: BuiltPolicy  #: The other one.
+    metric: str  #: Of the dictionary, a time or a count of which less is better, or one of which more is.
+    share: float  #: By how much it may be worse, such as 0.2.
+    floor: float = 0.0  #: A difference below this is none, in the metric's unit.
 
     def compare(self, own: float | None, other: float | None) -> str | None:
         """What is worse, or None."""
@@ -134,45 +110,24 @@ class NeverWorse:
 
 @dataclass(frozen=True)
 class Trial:
-    """What one world has shown.
+    """What one world has shown."""
 
-    Attributes
-    ----------
-    finding : Finding or None
-        The first property that it breaks.
-    record_hash : str or None
-        Of the run of the policy, where it left records.
-    longest_wait_ns : int
-        How near it came to a stall.
-    interleaving : str
-        The switches between CPUs that were made, where it failed and they are not too many.
-    nexts : str or None
-        Those that could follow, or the first 4,096 of them, see schedules.py; None: it was not asked, or has failed.
-    n_next : int
-        How many they are.
-    """
-
-    finding: Finding | None
-    record_hash: str | None
-    longest_wait_ns: int
+    finding: Finding | None  #: The first property that it breaks.
+    record_hash: str | None  #: Of the run of the policy, where it left records.
+    longest_wait_ns: int  #: How near it came to a stall.
+    #: The switches between CPUs that were made, where it failed and they are not too many.
     interleaving: str = ""
+    #: Those that could follow, or the first 4,096 of them, see schedules.py; None: it was not asked, or has
+    #: failed.
     nexts: str | None = None
-    n_next: int = 0
+    n_next: int = 0  #: How many they are.
 
 
 class Laboratory:
     """The simulator with one policy, and a folder for what it leaves; to be closed.
 
-    Parameters
-    ----------
-    built : BuiltPolicy
-        The policy.
-    properties : iterable of str
-        Those that are held against it.
-    never_worse : NeverWorse, optional
-        For the property `worse`.
-    coverage : pathlib.Path, optional
-        Folder in which to note which blocks of the policy have run.
+    `coverage` is the folder in which to note which blocks of the policy have run; `never_worse` is for the
+    property `worse`.
     """
 
     def __init__(
@@ -221,23 +176,7 @@ class Laboratory:
         return self.try_worlds([world])[0]
 
     def try_worlds(self, worlds: Sequence[World]) -> list[Trial]:
-        """Run the policy in worlds.
-
-        Parameters
-        ----------
-        worlds : sequence of World
-            As drawn or shrunk.
-
-        Returns
-        -------
-        list of Trial
-            What each has shown.
-
-        Raises
-        ------
-        SpecError
-            If one is no valid workload.
-        """
+        """Run the policy in worlds; SpecError if one is no valid workload."""
         if self.never_worse is not None:
             return [self.try_alone(world) for world in worlds]
         trials: list[Trial | None] = [None] * len(worlds)
@@ -318,18 +257,7 @@ class Laboratory:
         )  # fmt: skip
 
     def try_alone(self, world: World) -> Trial:
-        """Run the policy in a world in a process of its own, and judge its records.
-
-        Parameters
-        ----------
-        world : World
-            As for `try_worlds`.
-
-        Returns
-        -------
-        Trial
-            What it has shown.
-        """
+        """Run the policy in a world in a process of its own, and judge its records."""
         outcome, verdict = self._run(world)
         records = self._folder / "records.slr"
         record_hash = hash_file(records) if records.is_file() else None

@@ -72,19 +72,13 @@ class Phase:
 
 @dataclass(frozen=True)
 class Group:
-    """Tasks of one role.
+    """Tasks of one role."""
 
-    Attributes
-    ----------
-    role : str
-        One of `ROLES`, or `controller`, which changes other tasks. The tasks of a `pair` send bytes to each other, the first one's
-        run before the second's; a `forker` starts a child each round, which runs `child_ns`.
-    phases : tuple of Phase
-        What the task does, `rounds` times; 0: until the end.
-    """
-
+    #: One of `ROLES`, or `controller`, which changes other tasks. The tasks of a `pair` send bytes to each
+    #: other, the first one's run before the second's; a `forker` starts a child each round, which runs
+    #: `child_ns`.
     role: str
-    phases: tuple[Phase, ...]
+    phases: tuple[Phase, ...]  #: What the task does, `rounds` times; 0: until the end.
     rounds: int = 0
     count: int = 1
     arrival_ns: int = 0
@@ -141,20 +135,7 @@ class World:
 
 
 def slice_of(policy: Policy, values: dict[str, int]) -> int:
-    """Find the time for which a policy lets a task run, by the name of its knob.
-
-    Parameters
-    ----------
-    policy : Policy
-        Its knobs.
-    values : dict of str to int
-        Their values, in each knob's unit.
-
-    Returns
-    -------
-    int
-        Nanoseconds; Linux's 20 ms where no knob is called so.
-    """
+    """How long a policy lets a task run, in ns, by the name of its knob; else Linux's 20 ms."""
     for name, knob in policy.knobs.items():
         if knob.unit == "ns" and ("slice" in name or "quantum" in name) and values.get(name):
             return values[name]
@@ -259,24 +240,7 @@ def _with_controller(world: World, policy: Policy, values: dict[str, int]) -> Wo
 def draw_world(
     rng: random.Random, policy: Policy, values: dict[str, int], given: World | None = None
 ) -> World:
-    """Draw a world.
-
-    Parameters
-    ----------
-    rng : random.Random
-        Source of all choices.
-    policy : Policy
-        Whose knobs are drawn, and whose slice times coincide with.
-    values : dict of str to int
-        The defaults of its knobs.
-    given : World, optional
-        Whose tasks are kept: only machine, seed and knobs are drawn.
-
-    Returns
-    -------
-    World
-        Valid for `parse_workload`.
-    """
+    """Draw a world: knobs of the policy, times that coincide with its slice; `given` tasks are kept."""
     settings = tuple(
         (name, rng.choice(_bounds(knob)))
         for name, knob in policy.knobs.items()
@@ -342,22 +306,7 @@ def change_world(rng: random.Random, world: World, policy: Policy, values: dict[
 def to_toml(
     world: World, *, title: str = "A world drawn by schedlab check", horizon_ns: int | None = None
 ) -> str:
-    """Write a world as a workload.
-
-    Parameters
-    ----------
-    world : World
-        What to write.
-    title : str
-        Its title; without quotes.
-    horizon_ns : int, optional
-        How long it lasts; default: as the world says.
-
-    Returns
-    -------
-    str
-        What `schedlab run` takes; topology and knobs are options of that.
-    """
+    """Write a world as a workload; topology and knobs are options of `schedlab run`."""
     lines = [
         "[workload]", f'title = "{title}"', 'question = "Does every task get its turn?"',
         f'tick = "{format_duration(world.tick_ns)}"', f"cpus = {world.n_cpus}", 'jitter = "0s"',
