@@ -301,33 +301,10 @@ def sweep(
         How many seeds, from 1 on; or the seeds themselves.
     set : mapping of str to (str, int, bool, or iterable of them), optional
         Knobs by `POLICY.KNOB`; an iterable is swept, one value is for all cells.
-    baseline : str, optional
-        The policy that all others are compared with; default: the first.
     cpus : int or iterable of int, optional
         Numbers of CPUs to try; default: what each workload is meant for.
-    tick : str, optional
-        Time between ticks, such as `"1ms"`; default: what the workload says.
-    costs : mapping of str to (str or int), optional
-        What the simulated machine charges, such as `{"switch_ns": "2us"}`; a
-        number is in nanoseconds.
-    io : mapping of str to (str or int), optional
-        The simulated machine's device, such as `{"latency_ns": "50us", "depth": 4}`.
-    topology : str or mapping of str to int, default ""
-        CPUs per core, cache and NUMA node, such as `"smt=2,llc=8"`.
-    host : str, default "sim"
-        Where to run. An option that it does not have is refused.
-    parallel : bool, default False
-        In a machine that is emulated: a thread for each CPU, and real time.
-    sandbox : bool, default False
-        Run the simulator as WebAssembly, for policies that one does not trust.
-    threads : bool, default False
-        On Linux: tasks are threads of one process.
-    kernel : str or pathlib.Path, optional
-        Of the guest: the kernel to boot; default: Debian's.
-    scale : float, default 1
-        How much of the work to do, of workloads whose params say what scales.
-    timeout : str or float, default "300s"
-        Longest time on the wall clock for one run; a number is in seconds.
+    baseline, tick, costs, io, topology, host, parallel, sandbox, threads, kernel, scale, timeout
+        As for `run`, for all cells.
     out : str or pathlib.Path, optional
         Folder with a folder per combination, in which its seeds are. Default: only the
         tables are kept.

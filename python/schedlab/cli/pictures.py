@@ -28,26 +28,17 @@ ToOption = Annotated[str | None, typer.Option("--to", help="Its end; default: th
 def open_run(folder: Path) -> Any:
     """Records and task names of a run folder."""
     from ..records.file import read_records
+    from ..runs.folders import find_records
 
-    path = folder / "records.slr"
-    if not folder.exists():
-        beside = [entry.name for entry in folder.parent.glob("*") if entry.is_dir()]
-        raise NotFoundError(f"{folder}: no such folder{did_you_mean(folder.name, beside)}")
-    if not path.is_file():
-        inside = sorted(folder.glob("**/records.slr"))[:3]
-        hint = f"; runs below it: {', '.join(str(p.parent) for p in inside)}" if inside else ""
-        raise NotFoundError(f"{folder} is not the folder of a run: it has no records.slr{hint}")
-    return read_records(path), _task_names(folder)
+    return read_records(find_records(folder)), _task_names(folder)
 
 
 def _task_names(folder: Path) -> dict[int, str]:
     """Names by pid: of the table of a good run, else of the program; empty where neither is there."""
-    table = folder / "tasks.parquet"
-    if table.is_file():
-        import polars as pl
+    from ..runs.folders import task_names
 
-        tasks = pl.read_parquet(table, columns=["task", "name"])
-        return dict(zip(tasks["task"].to_list(), tasks["name"].cast(str).to_list(), strict=True))
+    if (folder / "tasks.parquet").is_file():
+        return task_names(folder)
     program = _program_of(folder)
     return program.names if program else {}
 

@@ -33,7 +33,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import NotFoundError, RecordError, did_you_mean
+from ..errors import RecordError
 from ..metrics.conservation import STILL_RUNNABLE_NS
 from ..metrics.consistency import check
 from ..metrics.timeline import Timeline
@@ -42,6 +42,7 @@ from ..program.file import Program, StringTable, find_program, program_bytes, re
 from ..records.file import Kind, Records, Stop, read_records
 from ..report.by_task import RECORDED
 from ..runs.case import folder_name, write_text
+from ..runs.folders import find_records
 from ..workload.model import Workload
 from .causes import Op, find_causes
 
@@ -396,17 +397,10 @@ def _bytes(
 def load_recorded(folder: Path) -> Workload:
     """Make a workload of the folder of a run."""
     folder = Path(folder)
-    if not (folder / "records.slr").is_file():
-        beside = [entry.name for entry in folder.parent.glob("*") if entry.is_dir()]
-        inside = sorted(folder.glob("**/records.slr"))[:3]
-        hint = f"; runs below it: {', '.join(str(p.parent) for p in inside)}" if inside else ""
-        raise NotFoundError(
-            f"{folder}: is not the folder of a run: it has no records.slr{hint}"
-            + (did_you_mean(folder.name, beside) if not folder.exists() else "")
-        )
+    file = find_records(folder)
     run = read_run(folder / "run.json")
     recording = run.get("recording") or {}
-    records = read_records(folder / "records.slr")
+    records = read_records(file)
     broken = check(Timeline(records)) if records.n_lost else "ok"
     if broken != "ok":
         raise RecordError(f"{folder}: cannot be replayed: {broken}")

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 from ..records.file import Kind
 from .course import Course, follow
 from .timeline import Ordered, Spans, Timeline, is_among
-from .violation import Violation, at, first_of
+from .violation import Violation, at, earliest, first_of
 
 #: Arrival of a task that its parent starts (`~0` in program.h).
 SPAWNED = (1 << 64) - 1
@@ -83,9 +83,8 @@ def check(timeline: Timeline, expectations: Expectations | None = None) -> str:
         (_run_times, _gaps, _placement, _arrivals),
         (_ends, _declared_work, _host_accounts, _work_conservation),
     ):
-        found = [violation for law in laws if (violation := law(timeline, expected))]
-        if found:
-            return min(found, key=lambda violation: violation.t_ns).text
+        if found := earliest([law(timeline, expected) for law in laws]):
+            return found.text
     # Last, since it is about what a task does when, and not about whether it can.
     if expected.course is not None and (strayed := follow(timeline, expected.course)):
         return strayed.text
@@ -295,8 +294,7 @@ def _arrivals(timeline: Timeline, expected: Expectations) -> Violation | None:
             f"arrives, but its program says {plan[i]} ns"
         ),
     )
-    found = [violation for violation in (missing, wrong) if violation]
-    return min(found, key=lambda violation: violation.t_ns) if found else None
+    return earliest([missing, wrong])
 
 
 def _placement(timeline: Timeline, expected: Expectations) -> Violation | None:

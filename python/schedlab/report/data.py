@@ -26,7 +26,7 @@ from ..metrics.dictionary import DICTIONARY, HEADLINES
 from ..metrics.timeline import Timeline
 from ..records.file import Kind, read_records
 from ..runs.compare import compare_runs
-from ..runs.folders import read_run_folder
+from ..runs.folders import read_run_folder, task_names
 from ..runs.run import folder_name
 from ..stats.inference import Interval, mean_intervals
 from ..stats.sentences import label, show_number
@@ -312,7 +312,7 @@ def time_charts(section: Section) -> tuple[list[dict[str, Any]], list[dict[str, 
                 raise FileNotFoundError("its folder is gone; run again to see it in time")
             timeline = Timeline(read_records(folder / "records.slr"))
             charts.append(
-                {"policy": policy, "seed": run["seed"]} | chart_of(timeline, _names(folder), n_max=n_max)
+                {"policy": policy, "seed": run["seed"]} | chart_of(timeline, task_names(folder), n_max=n_max)
             )
             is_long = len(timeline.records.events) > FAIRNESS_EVENTS_MAX
             points = fairness_so_far(
@@ -325,11 +325,3 @@ def time_charts(section: Section) -> tuple[list[dict[str, Any]], list[dict[str, 
             continue
         rows += [{"policy": policy, "t_ns": t_ns, "fairness": index} for t_ns, index in points]
     return rows, charts
-
-
-def _names(folder: Path) -> dict[int, str]:
-    """Names of a run's tasks by pid."""
-    import polars as pl
-
-    table = pl.read_parquet(folder / "tasks.parquet", columns=["task", "name"])
-    return dict(zip(table["task"].to_list(), table["name"].cast(str).to_list(), strict=True))

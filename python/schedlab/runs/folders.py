@@ -51,6 +51,27 @@ def _read(file: Path) -> list[RunResult]:
     return check_results(runs, str(file))
 
 
+def find_records(folder: Path) -> Path:
+    """The records of the folder of one run."""
+    path = folder / "records.slr"
+    if not folder.exists():
+        beside = [entry.name for entry in folder.parent.glob("*") if entry.is_dir()]
+        raise NotFoundError(f"{folder}: no such folder{did_you_mean(folder.name, beside)}")
+    if not path.is_file():
+        inside = sorted(folder.glob("**/records.slr"))[:3]
+        hint = f"; runs below it: {', '.join(str(p.parent) for p in inside)}" if inside else ""
+        raise NotFoundError(f"{folder}: is not the folder of a run: it has no records.slr{hint}")
+    return path
+
+
+def task_names(folder: Path) -> dict[int, str]:
+    """Names by pid in the table of tasks of a run."""
+    import polars as pl
+
+    tasks = pl.read_parquet(folder / "tasks.parquet", columns=["task", "name"])
+    return dict(zip(tasks["task"].to_list(), tasks["name"].cast(str).to_list(), strict=True))
+
+
 def _without_copies(path: Path, runs: list[RunResult]) -> list[RunResult]:
     """One run per workload, host, CPUs, policy and seed."""
     found: dict[tuple[Any, ...], RunResult] = {}

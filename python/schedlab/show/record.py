@@ -14,8 +14,8 @@ from typing import Any
 
 from rich.markup import escape
 
-from ..metrics.disturbance import DISTURBED_MAX, describe_disturbance
 from ..paths import own_command
+from ..report.by_task import disturbed_text, is_disturbed
 from ..stats.sentences import show_number
 from ..units import format_duration
 from .tables import COLUMNS, _console, _plain_table, say
@@ -90,13 +90,9 @@ def _remarks(run: dict[str, Any]) -> list[str]:
 
 def _disturbed(run: dict[str, Any]) -> list[str]:
     """What others had of the CPUs, and whether that is too much for its times to be compared."""
-    found: Any = (run.get("recording") or {}).get("disturbance")
-    text = describe_disturbance(found) if found else None
-    if text is None:
-        return []
-    if found["share"] > DISTURBED_MAX:
-        text += f"; over {DISTURBED_MAX:.0%}, so its times are not compared with a replay's: record again on an idle machine"
-    return [f"disturbed: {text}"]
+    text = disturbed_text(run)
+    remedy = ": record again on an idle machine" if is_disturbed(run) else ""
+    return [f"disturbed: {text}{remedy}"] if text else []
 
 
 def _clocks(run: dict[str, Any]) -> list[str]:
@@ -123,10 +119,9 @@ def show_recorded(folder: Path) -> None:
         return
     if not metrics:
         return
-    disturbed = _disturbed(run)
-    for line in (*disturbed, *_clocks(run)):
+    for line in (*_disturbed(run), *_clocks(run)):
         say(_console(), escape(line))
-    if disturbed and run["recording"]["disturbance"]["share"] > DISTURBED_MAX:
+    if is_disturbed(run):
         return
     words = [
         f"{heading.replace(chr(10), ' ')} {show_number(name, metrics[name])}"

@@ -251,37 +251,8 @@ def mean_interval(
     seed: int = SEED,
     minimum: float = -math.inf,
 ) -> Interval:
-    """Confidence interval of the mean of one sample.
+    """Confidence interval of the mean of one sample of shape (n,); see `mean_intervals`, also for when it is not valid.
 
-    Parameters
-    ----------
-    x : array_like of float, shape (n,)
-        One value per independent run; any unit.
-    confidence : float, default 0.95
-        Coverage, strictly between 0 and 1. No unit.
-    n_resamples : int, default 9999
-        Of the bootstrap, at least 99.
-    seed : int, default 1
-        Of the bootstrap's draws.
-    minimum : float, default -inf
-        The minimum of the mean, such as 0 for a length of time; in the unit of `x`.
-
-    Returns
-    -------
-    Interval
-        In the unit of `x`.
-
-    Raises
-    ------
-    ValueError
-        If `x` is not 1-D, empty or not finite, or a number is out of range.
-
-    Notes
-    -----
-    See `mean_intervals`, also for when it is not valid.
-
-    Examples
-    --------
     >>> it = mean_interval([31, 29, 30, 33, 28, 35, 30, 32])
     >>> it.estimate, it.low < 31 < it.high, it.method, it.seed
     (31.0, True, 'bca', 1)
