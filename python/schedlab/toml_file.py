@@ -90,8 +90,13 @@ def read_source(
 ) -> Source:
     """Read a TOML file; `hint` is what to do if it cannot be."""
     shown = name or str(path)
+    return Source(shown, read_text(path, shown, hint=hint), parse_float=parse_float)
+
+
+def read_text(path: Path, shown: str, *, hint: str = "") -> str:
+    """Read a text that a person edits; `hint` is what to do if it cannot be read."""
     try:
-        return Source(shown, path.read_bytes().decode("utf-8"), parse_float=parse_float)
+        return path.read_bytes().decode("utf-8")
     except OSError as error:
         message = f"cannot be read: {error.strerror or error}" + (f"; {hint}" if hint else "")
         raise SpecError([SpecFault(shown, None, "", message)]) from None

@@ -25,7 +25,8 @@ import numpy as np
 
 from schedlab.errors import SchedlabError, did_you_mean
 
-_OPERATORS: dict[type, Callable[..., Any]] = {
+#: What the arithmetic of Python's grammar does, here and in published.py.
+OPERATORS: dict[type, Callable[..., Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -111,7 +112,7 @@ class Measure:
         """Find all cells, and refuse what is none of the grammar."""
         if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
             return
-        if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+        if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
             self._collect(node.left)
             self._collect(node.right)
         elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
@@ -164,7 +165,7 @@ class Measure:
         if isinstance(node, ast.Constant):
             return float(node.value)  # type: ignore[arg-type]
         if isinstance(node, ast.BinOp):
-            return _OPERATORS[type(node.op)](self._value(node.left, arrays), self._value(node.right, arrays))
+            return OPERATORS[type(node.op)](self._value(node.left, arrays), self._value(node.right, arrays))
         if isinstance(node, ast.UnaryOp):
             return -self._value(node.operand, arrays)
         if isinstance(node, ast.Subscript):

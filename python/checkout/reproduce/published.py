@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import ast
 import csv
-import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from statistics import median
 from typing import Any
+
+from .formula import OPERATORS
 
 #: How a figure lost its last digits: to the nearest, towards 0, or one of both.
 ROUNDINGS = ("nearest", "down", "any")
@@ -124,14 +125,6 @@ def read_table(folder: Path, entry: Mapping[str, Any]) -> Table:
 
 # ---- formulas --------------------------------------------------------------
 
-_OPERATORS: dict[type, Callable[..., Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.Pow: operator.pow,
-}
-
 
 def mean_of(values: Sequence[Range]) -> Range:
     """Of numbers each known to lie within bounds."""
@@ -206,9 +199,9 @@ class Formula:
     def _value(self, node: ast.expr, tables: Mapping[str, Table], row: Any) -> Range:
         if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
             return Range(float(node.value), float(node.value))
-        if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+        if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
             left, right = (self._value(side, tables, row) for side in (node.left, node.right))
-            return _OPERATORS[type(node.op)](left, right)
+            return OPERATORS[type(node.op)](left, right)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             return -self._value(node.operand, tables, row)
         if isinstance(node, ast.Compare) and all(type(sign) in _SIGNS for sign in node.ops):

@@ -43,7 +43,7 @@ from ..workload.find import load_workload
 from ..workload.model import Workload
 from .fidelity import TOO_FAR, fair_slice, fidelity_of, recorded_under
 from .recording import import_trace
-from .replay import keep_recorded, load_recorded
+from .replay import keep_recorded, load_recorded, read_run
 
 WHATIF_FILE = "whatif.json"
 #: By how much of itself each recorded burst and sleep varies with seeds above 1.
@@ -97,9 +97,7 @@ def open_subject(name: str, out: Path) -> Subject:
         except NotFoundError as error:
             raise NotFoundError(f"{name}: no folder of a run, no trace, no workload: {error}") from error
     workload = replace(load_recorded(path), vary_share=VARY_SHARE)
-    file = path / "run.json"
-    run = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-    return Subject(workload, run, path)
+    return Subject(workload, read_run(path / "run.json"), path)
 
 
 def read_metrics(names: Iterable[str]) -> list[str]:

@@ -22,6 +22,7 @@ from ..stats.decide import EXPLORATORY
 from ..stats.inference import CONFIDENCE
 from ..stats.sentences import p_text, show_change, show_time
 from .tables import _console, say, show_table
+from .usage import show_figure
 
 if TYPE_CHECKING:
     from ..measure.bench import BenchPlan
@@ -107,14 +108,7 @@ def _heading(figure: str) -> str:
 
 def _number(figure: str, value: float) -> str:
     """A figure with its unit, in few digits."""
-    unit = FIGURES[figure][0] if figure in FIGURES else describe_figure(figure)[0]
-    if unit == "ns":
-        return show_time(value)
-    if unit == "%":
-        return f"{value:.1f}"
-    if unit == "KiB":
-        return f"{value / 1024:.1f} MiB"
-    return f"{value:,.1f}" if value < 1000 and value != int(value) else f"{value:,.0f}"
+    return show_figure((FIGURES.get(figure) or describe_figure(figure))[0], value)
 
 
 def _interval(summary: dict[str, Any]) -> str:

@@ -64,13 +64,19 @@ def _interval(wall: dict[str, Any]) -> str:
     return "-" if wall["low"] is None else f"{show_time(max(wall['low'], 0))} .. {show_time(wall['high'])}"
 
 
-def _cell(name: str, value: float) -> str:
-    """A figure in few digits."""
-    if name.endswith("_ns"):
+def show_figure(unit: str, value: float) -> str:
+    """A figure with its unit, in few digits."""
+    if unit == "ns":
         return show_time(value)
-    if name == "cpu_percent":
+    if unit == "%":
         return f"{value:.1f}"
+    if unit == "KiB":
+        return f"{value / 1024:.1f} MiB"
     return f"{value:,.1f}" if value < 1000 and value != int(value) else f"{value:,.0f}"
+
+
+def _cell(name: str, value: float) -> str:
+    return show_figure("ns" if name.endswith("_ns") else "%" if name == "cpu_percent" else "1", value)
 
 
 def machine_warnings(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:

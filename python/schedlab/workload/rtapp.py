@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ..errors import SpecError, SpecFault, UnitError, did_you_mean
-from ..toml_file import Place, Source
+from ..toml_file import Place, Source, read_text
 from ..units import parse_duration
 from .json_text import Node, Pair, Pairs, parse_json
 from .model import Converted, Workload
@@ -56,7 +56,7 @@ def load_rtapp(path: Path, *, params: Mapping[str, object] | None = None) -> Wor
     """Read a workload from an rt-app file."""
     overrides = dict(params or {})
     duration = overrides.get("duration")
-    source = convert_rtapp(_text_of(path), name=str(path), duration=duration)
+    source = convert_rtapp(read_text(path, str(path)), name=str(path), duration=duration)
     return read_workload(source, overrides, name=_name_of(path), path=path)
 
 
@@ -64,7 +64,7 @@ def rtapp_as_toml(path: Path, *, duration: object = None) -> Converted:
     """Turn an rt-app file into TOML."""
     given = {} if duration is None else {"duration": duration}
     load_rtapp(path, params=given)  # what is written must be good
-    source = convert_rtapp(_text_of(path), name=str(path), duration=duration)
+    source = convert_rtapp(read_text(path, str(path)), name=str(path), duration=duration)
     comment = f"Converted from {path.name} by `schedlab import rt-app`."
     return Converted(write_toml(source.values, comment=comment), tuple(source.notes))
 
@@ -72,17 +72,6 @@ def rtapp_as_toml(path: Path, *, duration: object = None) -> Converted:
 def _name_of(path: Path) -> str:
     """A workload's name from that of a file; it may hold any character."""
     return "".join(c if c.isalnum() or c in "_.-" else "-" for c in path.stem)[:63] or "rt-app"
-
-
-def _text_of(path: Path) -> str:
-    try:
-        return path.read_bytes().decode("utf-8")
-    except OSError as error:
-        fault = SpecFault(str(path), None, "", error.strerror or str(error))
-    except UnicodeDecodeError as error:
-        byte = error.object[error.start]
-        fault = SpecFault(str(path), None, "", f"not UTF-8 text: byte {error.start} is {byte:#04x}")
-    raise SpecError([fault])
 
 
 class RtappSource(Source):
