@@ -84,10 +84,7 @@ class Done:
 
 
 class Samples:
-    """All runs of an experiment, to be asked for numbers.
-
-    `done` is by name of the set.
-    """
+    """All runs of an experiment, to be asked for numbers. `done` is by name of the set."""
 
     def __init__(self, done: Mapping[str, Done]):
         self.done = done

@@ -52,10 +52,7 @@ def word_of(outcome: Outcome) -> str:
 
 
 def as_gradescope(assignment: Assignment, report: Report) -> dict[str, Any]:
-    """What Gradescope reads as `results.json`.
-
-    Its keys are those of the autograder specification.
-    """
+    """What Gradescope reads as `results.json`. Its keys are those of the autograder specification."""
     tests = [
         {
             "name": outcome.test.name,

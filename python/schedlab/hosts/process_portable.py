@@ -22,10 +22,7 @@ from .process import END_SECONDS, STDOUT_BYTES_MAX, Log, Supervised
 
 
 class Piped(Supervised):
-    """A command that starts no other; used by one thread, ended by any.
-
-    HostError: it cannot be started.
-    """
+    """A command that starts no other; used by one thread, ended by any. HostError: it cannot be started."""
 
     def __init__(self, command: list[str]):
         self.stdout = bytearray()

@@ -74,10 +74,7 @@ class Limits:
 
 
 class Engine:
-    """Compiled modules of one simulator and one policy.
-
-    `policy` is what `compile_wasm` has made.
-    """
+    """Compiled modules of one simulator and one policy. `policy` is what `compile_wasm` has made."""
 
     def __init__(self, policy: Path):
         config = wasmtime.Config()

@@ -33,10 +33,7 @@ METRICS = (
 
 
 class BenchRecorder:
-    """Records runs of a launcher.
-
-    UnavailableError, with the hint: this machine or user may not record.
-    """
+    """Records runs of a launcher. UnavailableError, with the hint: this machine or user may not record."""
 
     def __init__(self, launcher: Launcher):
         self._launcher = launcher

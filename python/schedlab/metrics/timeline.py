@@ -107,10 +107,7 @@ class Ordered:
 
 
 def order_by(events: np.ndarray, rows: np.ndarray, key: str) -> Ordered:
-    """Sort some events by `"task"` or `"cpu"`.
-
-    `rows` are those to take, ascending.
-    """
+    """Sort some events by `"task"` or `"cpu"`. `rows` are those to take, ascending."""
     keys = np.ascontiguousarray(events[key])
     if len(rows) < len(events):
         keys = keys[rows]

@@ -47,10 +47,7 @@ class _Symbol(NamedTuple):
 
 
 class ElfFile:
-    """One file, read whole.
-
-    PolicyError, from every method: it is no shared object, or is cut short.
-    """
+    """One file, read whole. PolicyError, from every method: it is no shared object, or is cut short."""
 
     def __init__(self, path: str | Path):
         self.path = path

@@ -63,10 +63,7 @@ _BITS = _ONE << np.arange(64, dtype=np.uint64)
 
 @lru_cache(maxsize=1024)
 def name_key(name: str) -> int:
-    """Hash a name to the integer that stands for it in a stream of draws.
-
-    64 bits of its SHA-256.
-    """
+    """Hash a name to the integer that stands for it in a stream of draws. 64 bits of its SHA-256."""
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little")
 
 

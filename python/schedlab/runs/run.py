@@ -110,10 +110,7 @@ def run_plan(
     known: Callable[[RunContext, Case], dict[str, Any] | None] | None = None,
     on_tasks: Callable[[dict[str, Any], dict[str, Any]], None] | None = None,
 ) -> RunSet:
-    """Do every run of a plan.
-
-    Ctrl-C ends the runs under way and returns what is finished.
-    """
+    """Do every run of a plan. Ctrl-C ends the runs under way and returns what is finished."""
     if executor is not None and plan.execution.kernel is not None:
         raise UsageError(
             f"--kernel {plan.execution.kernel} stays on this machine, and --executor's workers boot another: leave one out"

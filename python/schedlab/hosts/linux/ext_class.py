@@ -39,10 +39,7 @@ class PolicyClass(LinuxClass):
 
 
 class ThrownOutError(PolicyError):
-    """The kernel refused a policy, or threw it out.
-
-    `kind` is the `error_kind` of a run.
-    """
+    """The kernel refused a policy, or threw it out. `kind` is the `error_kind` of a run."""
 
     def __init__(self, message: str, kind: str):
         super().__init__(message)
