@@ -129,13 +129,13 @@ void BPF_STRUCT_OPS(edf_dispatch, s32 cpu, struct task_struct *prev)
 	struct task_ctx *tc = prev_task_ctx(prev, cpu);
 
 	if (!prev || !tc) {
-		if (!scx_bpf_dsq_move_to_local(EDF_DSQ))
+		if (!take_and_pass_on(EDF_DSQ, cpu))
 			note_idle(cpu);
 		return;
 	}
 	charge(prev, tc);
 	if (is_queued_before(EDF_DSQ, cpu, tc->due_ns + tc->has_yielded) &&
-	    scx_bpf_dsq_move_to_local(EDF_DSQ))
+	    take_and_pass_on(EDF_DSQ, cpu))
 		return;
 	/* It continues, with a slice of ours and not of the kernel's length. */
 	tc->has_yielded = false;

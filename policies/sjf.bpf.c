@@ -64,7 +64,7 @@ void BPF_STRUCT_OPS(sjf_dispatch, s32 cpu, struct task_struct *prev)
 {
 	struct task_ctx *tc = prev_task_ctx(prev, cpu);
 
-	if ((!tc || tc->has_yielded) && scx_bpf_dsq_move_to_local(SJF_DSQ))
+	if ((!tc || tc->has_yielded) && take_and_pass_on(SJF_DSQ, cpu))
 		return;
 	if (!prev || !tc)
 		return;

@@ -72,14 +72,14 @@ void BPF_STRUCT_OPS(srtf_dispatch, s32 cpu, struct task_struct *prev)
 	u64 left;
 
 	if (!prev || !tc) {
-		if (!scx_bpf_dsq_move_to_local(SRTF_DSQ))
+		if (!take_and_pass_on(SRTF_DSQ, cpu))
 			note_idle(cpu);
 		return;
 	}
 	tc->used_ns += exec_ns_since(prev, &tc->exec_ns);
 	left = left_ns(prev, tc);
 	if ((tc->has_yielded || is_queued_before(SRTF_DSQ, cpu, left)) &&
-	    scx_bpf_dsq_move_to_local(SRTF_DSQ))
+	    take_and_pass_on(SRTF_DSQ, cpu))
 		return;
 	/* A task that yields while no other waits has lost its slice. */
 	tc->has_yielded = false;

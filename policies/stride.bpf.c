@@ -23,7 +23,7 @@
  *
  * @knob slice_ns ns 1 10000000000  quantum (default 10 ms)
  * @work-conserving yes  a queued task is taken by the first CPU that is free
- * @starvation-free yes  each pass comes before those that have run since
+ * @starvation-free no  on several CPUs a task worth more than one falls behind, and others far ahead, for long
  * @source C. A. Waldspurger and W. E. Weihl, Stride Scheduling, 1995
  *
  * Read next: policies/eevdf.bpf.c, where short slices need not wait for long ones.

@@ -71,4 +71,31 @@ static inline bool kick_idle_cpu(struct task_struct *p, u64 enq_flags)
 	return true;
 }
 
+/*
+ * For queues in order of urgency: take the first task that may run here. It may be
+ * another than the one for which this CPU was woken, and that one's CPU may find none
+ * that it may run: what is left behind so is given an idle CPU. Return: whether a task was
+ * taken. Context: ops.dispatch.
+ */
+static inline bool take_and_pass_on(u64 dsq_id, s32 cpu)
+{
+	bool is_taken = scx_bpf_dsq_move_to_local(dsq_id);
+	const struct cpumask *idle;
+	struct task_struct *p;
+	bool is_any_idle;
+
+	if (!scx_bpf_dsq_nr_queued(dsq_id))
+		return is_taken;
+	idle = scx_bpf_get_idle_cpumask();
+	is_any_idle = !bpf_cpumask_empty(idle);
+	scx_bpf_put_idle_cpumask(idle);
+	if (!is_any_idle)
+		return is_taken;
+	bpf_for_each(scx_dsq, p, dsq_id, 0) {
+		if (!is_taken || scx_bpf_task_cpu(p) == cpu)
+			kick_idle_cpu(p, 0);
+	}
+	return is_taken;
+}
+
 #endif
