@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What recording costs, and how fast events become records; part of `selfbench linux`.
+"""What recording and watching cost, and how fast events become records; part of `selfbench linux`.
 
 Two processes wake each other by turns on one CPU, in a real-time class, so that
 what else runs hardly matters: with the recorder and without it, by turns. The
@@ -14,9 +14,12 @@ from __future__ import annotations
 
 import os
 import resource
+import signal
 import struct
+import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from statistics import median
 
@@ -25,6 +28,8 @@ from schedlab.hosts.linux.recorder import Recorder, convert_events, unavailable_
 from schedlab.policy.linux_class import parse_class
 
 SWITCHES_PER_S = 100_000
+#: Of a machine that is watched.
+WATCHED_PER_S = 10_000
 #: sched_switch, sched_waking, sched_wakeup.
 EVENTS_PER_SWITCH = 3
 TIMEOUT_NS = 60 * 10**9
@@ -90,6 +95,16 @@ def measure(entry, *, is_quick: bool) -> dict:
     )
     rows.append(entry("switch, not recorded", switch_ns, "ns", "lower"))
     rows.append(entry("slow-down by recording", slowdown, "%", "lower"))
+    rows.append(
+        entry(
+            f"top, {WATCHED_PER_S:,} switches/s",
+            watching(1.0 * scale),
+            "% of a CPU",
+            "lower",
+            peer="allowed",
+            peer_value=1.0,
+        )
+    )
     return {"benchmarks": rows, "skipped": []}
 
 
@@ -155,3 +170,42 @@ def recording(rounds: int, *, pairs: int) -> tuple[float, float, float]:
     share = min(costs) * EVENTS_PER_SWITCH * SWITCHES_PER_S / 1e9 * 100
     slowdown = median(a / b for a, b in zip(with_ns, without_ns, strict=True)) - 1
     return share, slowdown * 100, median(without_ns) / (2 * rounds)
+
+
+def watching(seconds: float) -> float:
+    """Share of a CPU in percent that `schedlab top` needs, its recorder included: without a load, and more with each switch."""
+    with (
+        tempfile.TemporaryDirectory(prefix="schedlab-bench-") as folder,
+        subprocess.Popen(
+            [sys.executable, "-m", "schedlab", "top", "--export", str(Path(folder) / "top.prom")],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+        ) as top,
+    ):
+        time.sleep(3)  # until it has begun
+        idle_share, idle_rate = _share_and_rate(top.pid, seconds)
+        with subprocess.Popen(
+            [sys.executable, "-S", "-c", PING_PONG, str(10**9)], start_new_session=True
+        ) as load:
+            time.sleep(0.5)
+            share, rate = _share_and_rate(top.pid, seconds)
+            os.killpg(load.pid, signal.SIGKILL)
+        top.send_signal(signal.SIGINT)
+    return idle_share + (share - idle_share) / (rate - idle_rate) * WATCHED_PER_S
+
+
+def _share_and_rate(pid: int, seconds: float) -> tuple[float, float]:
+    """Share of a CPU in percent that a process and its children have, and the machine's switches per second."""
+    pids = [pid, *map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
+
+    def cpu_s() -> float:
+        fields = [Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split() for each in pids]
+        return sum(int(each[11]) + int(each[12]) for each in fields) / os.sysconf("SC_CLK_TCK")
+
+    def n_switches() -> int:
+        return int(Path("/proc/stat").read_text().partition("\nctxt ")[2].split()[0])
+
+    began_s, before_s, before = time.monotonic(), cpu_s(), n_switches()
+    time.sleep(seconds)
+    took_s = time.monotonic() - began_s
+    return (cpu_s() - before_s) / took_s * 100, (n_switches() - before) / took_s
