@@ -18,15 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import first_is_quick
-from schedlab.stats.inference import (
-    TooFewSamplesError,
-    compare_paired,
-    holm,
-    mean_interval,
-    mean_intervals,
-    quantile_ci,
-    vargha_delaney,
-)
+from schedlab.stats.inference import compare_paired, holm, mean_interval, mean_intervals, vargha_delaney
 
 #: Distributions by name: how to draw an array, and the true mean and median.
 DISTRIBUTIONS = {
@@ -86,12 +78,6 @@ def test_mean_interval_refuses(x, fields, message):
 def test_compare_paired_refuses(a, b, message):
     with pytest.raises(ValueError, match=message):
         compare_paired(a, b)
-
-
-@pytest.mark.parametrize("q", [0, 1, -0.1, 2])
-def test_quantile_ci_refuses_q(q):
-    with pytest.raises(ValueError, match="q must be between 0 and 1"):
-        quantile_ci([1] * 10, q=q)
 
 
 @pytest.mark.parametrize("p_values", [[1.1], [-0.1, 0.5], [math.nan]])
@@ -201,23 +187,6 @@ def test_real_differences_are_found():
     assert percent(r.p_value <= 0.05 and r.difference.low > 0 for r in found) >= 95
 
 
-@pytest.mark.parametrize(("q", "n"), first_is_quick([0.25, 0.5, 0.9], [40, 100]))
-def test_coverage_of_quantiles(n, q):
-    rng = np.random.default_rng(n)
-    truth = -math.log(1 - q)
-    found = [quantile_ci(x, q=q) for x in rng.exponential(1, (600, n))]
-    hits = percent(c.low_ns <= truth <= c.high_ns for c in found)
-    stated = 100 * found[0].coverage
-    assert stated >= 95
-    assert abs(hits - stated) <= 3 * math.sqrt(stated * (100 - stated) / 600) + 0.5
-
-
-def test_discrete_quantiles_are_covered_too():
-    rng = np.random.default_rng(1)
-    found = [quantile_ci(x) for x in rng.poisson(2, (600, 9))]
-    assert percent(c.low_ns <= 2 <= c.high_ns for c in found) >= 95
-
-
 def test_holm_holds_the_family():
     """Of families of 20 true hypotheses 5 % are wrongly accused, and no more."""
     rng = np.random.default_rng(5)
@@ -281,40 +250,6 @@ def test_p_values_and_effects_agree_with_scipy():
         assert found.standardised == pytest.approx(d.mean() / d.std(ddof=1))
     (fixed,) = compare_paired([[1.0] * 6], [[2.0] * 6])
     assert fixed.p_value == pytest.approx(fisher_exact([[6, 0], [0, 6]]).pvalue)
-
-
-def test_quantile_ranks_agree_with_the_binomial():
-    from scipy.stats import binom
-
-    for n in (6, 7, 20, 101):
-        for q in (0.3, 0.5, 0.7):
-            try:
-                ci = quantile_ci(range(1, n + 1), q=q)
-            except TooFewSamplesError:
-                continue
-            low, high = ci.low_ns, ci.high_ns  # value = rank
-            assert binom.cdf(low - 1, n, q) <= 0.025 < binom.cdf(low, n, q)
-            assert binom.sf(high - 1, n, q) <= 0.025 < binom.sf(high - 2, n, q)
-            assert ci.coverage == pytest.approx(binom.cdf(high - 1, n, q) - binom.cdf(low - 1, n, q))
-
-
-def test_a_rank_that_leaves_exactly_what_it_may_is_taken():
-    """Of 6 runs, all are above the median with probability 1/64, and all below."""
-    ci = quantile_ci([1, 2, 3, 4, 5, 6], confidence=1 - 2 / 64)
-    assert (ci.low_ns, ci.high_ns, ci.coverage) == (1, 6, 1 - 2 / 64)
-
-
-@pytest.mark.parametrize(("n", "q", "need"), [(5, 0.5, 6), (20, 0.99, 368), (20, 0.01, 368), (0, 0.5, None)])
-def test_too_few_runs_for_a_quantile(n, q, need):
-    if need is None:
-        with pytest.raises(ValueError, match="n >= 1"):
-            quantile_ci([], q=q)
-        return
-    with pytest.raises(TooFewSamplesError, match=f"at least {need} are needed"):
-        quantile_ci(range(n), q=q)
-    assert quantile_ci(range(need), q=q).n == need
-    with pytest.raises(TooFewSamplesError):
-        quantile_ci(range(need - 1), q=q)
 
 
 def test_holm_by_hand():

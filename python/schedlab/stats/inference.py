@@ -23,9 +23,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import SchedlabError
 from .bootstrap import ROUNDING, bca_of_means, bca_of_ratios
-from .special import bdtr, stdtr, stdtrit
+from .special import stdtr, stdtrit
 
 CONFIDENCE = 0.95
 #: Resamples of a bootstrap; odd by one, so that quantiles fall on them.
@@ -37,10 +36,6 @@ BOOTSTRAP_MIN = 6
 #: More than this get one too: means of so many are normal, and a table of all
 #: resamples would fill the memory.
 BOOTSTRAP_MAX = 1000
-
-
-class TooFewSamplesError(SchedlabError, ValueError):
-    """The samples cannot give what was asked for; the text says how many can."""
 
 
 @dataclass(frozen=True)
@@ -59,19 +54,6 @@ class Interval:
     #: `seed`, `n_resamples`: Of the bootstrap; None where nothing random was done.
     seed: int | None = None
     n_resamples: int | None = None
-
-
-@dataclass(frozen=True)
-class QuantileCI:
-    """A quantile over runs with its interval; see `quantile_ci`."""
-
-    #: `estimate_ns`, `low_ns`, `high_ns`: Observed values, in nanoseconds.
-    estimate_ns: float
-    low_ns: float
-    high_ns: float
-    n: int  #: Number of runs used.
-    confidence: float  #: Coverage that was asked for.
-    coverage: float  #: Coverage that the ranks give, at least `confidence`.
 
 
 @dataclass(frozen=True)
@@ -260,78 +242,6 @@ def mean_interval(
     return mean_intervals(
         _row(x, "x")[None, :], confidence=confidence, n_resamples=n_resamples, seed=seed, minimum=minimum
     )[0]
-
-
-def quantile_ci(x_ns: ArrayLike, *, q: float = 0.5, confidence: float = CONFIDENCE) -> QuantileCI:
-    """Confidence interval of a quantile, whatever the distribution.
-
-    The bounds are two of the observed values, picked by rank so that the true
-    quantile lies between them with at least the probability asked for.
-
-    Parameters
-    ----------
-    x_ns : array_like of int, shape (n_runs,)
-        One value per independent run, in nanoseconds; typically the run's own
-        p99. Samples *within* a run are correlated: pooling them gives an
-        interval that is far too narrow.
-    q : float, default 0.5
-        Quantile to estimate, strictly between 0 and 1. No unit.
-    confidence : float, default 0.95
-        Coverage, strictly between 0 and 1. No unit.
-
-    Returns
-    -------
-    QuantileCI
-        `estimate_ns`, `low_ns`, `high_ns` in nanoseconds, and `n`, the number
-        of runs used.
-
-    Raises
-    ------
-    ValueError
-        If `x_ns` is not 1-D, or `q` or `confidence` is out of range.
-    TooFewSamplesError
-        If no two ranks reach `confidence`; the median at 0.95 needs 6 runs.
-
-    Notes
-    -----
-    Ranks come from the Binomial(n, q) distribution [1]_, with at most half of
-    what is left of `confidence` on each side. Coverage is at least
-    `confidence`, not equal to it, because ranks are whole numbers; ties make it
-    larger still. Not valid where runs depend on each other.
-
-    References
-    ----------
-    .. [1] W. J. Conover, *Practical Nonparametric Statistics*, 3rd ed., 1999.
-
-    Examples
-    --------
-    >>> ci = quantile_ci([310, 290, 305, 980, 300, 295, 315])
-    >>> ci.estimate_ns, ci.low_ns, ci.high_ns
-    (305, 290, 980)
-    """
-    _row(x_ns, "x_ns")
-    _check(confidence)
-    if not 0 < q < 1:
-        raise ValueError(f"q must be between 0 and 1 (got {q})")
-    ordered = np.sort(np.asarray(x_ns))
-    n, side = len(ordered), (1 - confidence) / 2
-    at_most = bdtr(n, q)  # P(values below the quantile <= k)
-    low = int((at_most <= side).sum())
-    high = int((at_most < 1 - side).sum()) + 1
-    if low < 1 or high > n:
-        need = max(math.log(side) / math.log(1 - q), math.log(side) / math.log(q))
-        raise TooFewSamplesError(
-            f"{n} runs cannot bound the {q:g} quantile with confidence {confidence:g}; "
-            f"at least {math.ceil(need)} are needed"
-        )
-    return QuantileCI(
-        ordered[math.ceil(q * n) - 1].item(),
-        ordered[low - 1].item(),
-        ordered[high - 1].item(),
-        n,
-        confidence,
-        float(at_most[high - 1] - at_most[low - 1]),
-    )
 
 
 # ---- two policies -----------------------------------------------------------

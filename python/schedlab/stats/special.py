@@ -20,8 +20,6 @@ _ROOT_2 = math.sqrt(2)
 #: Terms of a continued fraction: it needs fewer than about the root of its larger parameter.
 _TERMS_MAX = 100_000
 _TINY = 1e-300
-#: Up to here a float holds each binomial coefficient.
-_COMB_MAX = 1000
 
 
 def ndtr(z: ArrayLike) -> np.ndarray:
@@ -56,15 +54,6 @@ def stdtrit(df: int, p: float) -> float:
     while low < (middle := (low + high) / 2) < high:
         low, high = (middle, high) if _student(df, middle) < p else (low, middle)
     return high
-
-
-def bdtr(n: int, q: float) -> np.ndarray:
-    """P(at most k of n) for k from 0 to n, each with probability `q`; shape (n + 1,)."""
-    if n > _COMB_MAX:
-        return np.array([*(beta_part(n - k, k + 1, 1 - q) for k in range(n)), 1.0])
-    # Exact where the terms are: ranks are chosen by whether a sum exceeds a round part.
-    terms = [math.comb(n, k) * q**k * (1 - q) ** (n - k) for k in range(n)]
-    return np.array([*np.cumsum(terms), 1.0])
 
 
 def _student(df: int, t: float) -> float:
