@@ -36,6 +36,7 @@
  *       each level below half of the last (default same)
  * @knob preempt enum never=0,linux=1,any=2  what a wake-up preempts: nothing, as Linux
  *       does, or also a task with a later deadline (default linux)
+ * @shares weight within slice_ns
  * @work-conserving yes  a queued task is taken by the first CPU that is free
  * @starvation-free no  lag outlives a sleep: tasks that change weights meanwhile gain what others lose
  * @source I. Stoica and H. Abdel-Wahab, Earliest Eligible Virtual Deadline First, 1995;

@@ -22,6 +22,7 @@
  * stand far ahead of the global pass, and one that joins may forgo what remained.
  *
  * @knob slice_ns ns 1 10000000000  quantum (default 10 ms)
+ * @shares tickets within slice_ns
  * @work-conserving yes  a queued task is taken by the first CPU that is free
  * @starvation-free no  on several CPUs a task worth more than one falls behind, and others far ahead, for long
  * @source C. A. Waldspurger and W. E. Weihl, Stride Scheduling, 1995

@@ -79,6 +79,8 @@ class Task:
         # Linux leaves it open: a task is queued while a CPU goes idle, and that is a moment late.
         if not self.built.policy.work_conserving or self.races:
             waived.add("work")
+        if self.built.policy.shares is None:
+            waived.add("shares")
         return self.properties - waived
 
     def laboratory(self) -> Laboratory:

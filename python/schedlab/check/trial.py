@@ -32,11 +32,12 @@ from ..metrics.dictionary import find_metric
 from ..policy.build import BuiltPolicy, compile_policy
 from ..policy.invariants import BROKEN, CHECK_FLAG, invariants_of
 from ..program.file import read_program
-from ..records.file import hash_file
+from ..records.file import hash_file, read_records
 from ..runs.judge import Judge
 from .coverage import compile_covered, map_of
 from .quick import Answer, Worlds, program_of
 from .races import InterleavingSession, compile_for_races
+from .shares import broken_share, is_apt, weights_of
 from .world import MS, World
 
 #: Properties by name, each with what breaks it.
@@ -45,6 +46,7 @@ PROPERTIES = {
     "stall": "a runnable task is not run until the watchdog ends the policy",
     "invariant": "an expression that the policy's header declares as @invariant is false after a callback",
     "work": "a CPU is idle beside a task that may run there, although the policy declares otherwise",
+    "shares": "of two tasks on one CPU, one has had more than its share by more than the header declares",
     "deadlock": "CPUs wait for each other's locks, or a lock is not dropped; with --races",
     "race": "two CPUs change one variable at once, and one change is lost; with --races",
     "consistency": "records that no scheduler can leave: a defect of schedlab, to be reported",
@@ -227,6 +229,8 @@ class Laboratory:
             return self._of_failure(world, answer)
         if answer["is_suspect"] or (answer["is_wasteful"] and "work" in self.properties):
             return None
+        if self._bound_ns(world):
+            return None
         if self._is_long(world, answer["longest_wait_ns"]):
             longer = replace(world, horizon_ns=STALL_HORIZON_NS)
             (answer_long,) = self._worlds(bool(world.interleaving)).run([longer])
@@ -262,6 +266,8 @@ class Laboratory:
         records = self._folder / "records.slr"
         record_hash = hash_file(records) if records.is_file() else None
         finding = self._of_outcome(outcome, world.horizon_ns) or self._of_verdict(verdict, world.horizon_ns)
+        if finding is None and outcome.error is None:
+            finding = self._of_shares(world, records)
         longest_wait_ns = int(verdict["metrics"].get("starvation_ns") or 0)
         if finding is None and self._is_long(world, longest_wait_ns):
             outcome, _ = self._run(replace(world, horizon_ns=STALL_HORIZON_NS), is_judged=False)
@@ -328,6 +334,23 @@ class Laboratory:
             return None
         text = verdict["error"].partition("withheld: ")[2] or verdict["error"]
         return Finding(broken_by("consistency", text) or "consistency", text, horizon_ns)
+
+    def _bound_ns(self, world: World) -> int:
+        """How far tasks may be from their shares in this world; 0: it is not to be looked at."""
+        declared = self.built.policy.shares
+        if declared is None or "shares" not in self.properties or not is_apt(world, declared[1]):
+            return 0
+        return (self.built.values | dict(world.settings))[declared[1]]
+
+    def _of_shares(self, world: World, records: Path) -> Finding | None:
+        """Whether its records show that two tasks are too far from their shares."""
+        bound_ns = self._bound_ns(world)
+        if not bound_ns or self.built.policy.shares is None:
+            return None
+        names = read_program(self._folder / "program").names
+        weights = weights_of(world, self.built.policy.shares[0])
+        text = broken_share(read_records(records), names, weights, bound_ns)
+        return Finding("shares", text, world.horizon_ns) if text else None
 
     def _worse(self, world: World, metrics: dict[str, Any]) -> Finding | None:
         """Whether the other policy does better in this world."""

@@ -35,7 +35,7 @@ def register(app: typer.Typer) -> None:
 
 
 INTERLEAVE_HELP = "With --races: run every schedule of at most N preemptions in a window of each world."
-PROPERTY_HELP = "Of error, stall, invariant, work, deadlock, race, consistency, worse; default: all."
+PROPERTY_HELP = "Of error, stall, invariant, work, shares, deadlock, race, consistency, worse; default: all."
 
 
 def check(
@@ -125,9 +125,14 @@ def _task(
     from ..policy.find import load_policy
 
     chosen = _properties(properties)
+    loaded = load_policy(policy)
+    if properties is not None and "shares" in chosen and loaded.shares is None:
+        raise UsageError(
+            f"--property shares: {policy} declares none; such as, in its header: @shares tickets within slice_ns"
+        )
     never_worse = None if never_worse_than is None else _never_worse(never_worse_than, metric, by)
     return Task(
-        built=build_policy(load_policy(policy)),
+        built=build_policy(loaded),
         properties=chosen - (frozenset() if never_worse else {"worse"}),
         seed=seed,
         never_worse=never_worse,

@@ -4,7 +4,7 @@
 A policy is one C file. Its header comment is also its manual: the idea, where
 it does badly, one `@knob NAME UNIT MIN MAX text` line per parameter (where each
 number has a meaning of its own, `@knob NAME enum WORD=N,WORD=N text`), and
-`@work-conserving yes|no reason`, `@starvation-free yes|no reason`. This module reads that comment; it does not
+`@work-conserving yes|no reason`, `@starvation-free yes|no reason`, `@shares ATTRIBUTE within KNOB`. This module reads that comment; it does not
 compile (build.py does) and does not trust it: knobs are held against the
 symbols of the compiled file.
 
@@ -31,6 +31,8 @@ from .launch_file import launch_code
 from .published import Published, main_file, published
 
 SUFFIX = ".bpf.c"
+#: Attributes of tasks by which a policy may share CPUs.
+SHARED_BY = ("weight", "tickets", "credits")
 
 #: Units of time that a knob may be kept in, in nanoseconds.
 _TIME_KNOBS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
@@ -77,6 +79,9 @@ class Policy:
     content_hash: str  #: SHA-256 over the source and every header of the project that it includes.
     #: Whether each runnable task runs in the end, as the policy declares; None: nothing is declared.
     starvation_free: bool | None = None
+    #: The attribute that says which share of a CPU a task has, and the knob with the bound in ns; None: nothing is
+    #: declared.
+    shares: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -143,7 +148,7 @@ def load_policy(name_or_path: str, *, is_inside: bool = False) -> Policy:
         raise PolicyError(f"{path}: cannot be read: {error.strerror}") from error
     header = _header_comment(text)
     knobs: dict[str, Knob] = {}
-    conserving, reason, source, starvation_free = None, "", "", None
+    conserving, reason, source, starvation_free, shares = None, "", "", None, None
     for line, words in _declarations(header):
         if words.startswith("@knob"):
             knob = _parse_knob(path, line, words)
@@ -154,6 +159,8 @@ def load_policy(name_or_path: str, *, is_inside: bool = False) -> Policy:
             conserving, reason = _parse_answer(path, line, words)
         elif words.startswith("@starvation-free"):
             starvation_free, _ = _parse_answer(path, line, words)
+        elif words.startswith("@shares"):
+            shares = _parse_shares(path, line, words, knobs)
         elif words.startswith("@source"):
             source = words.removeprefix("@source").strip()
     return Policy(
@@ -166,6 +173,7 @@ def load_policy(name_or_path: str, *, is_inside: bool = False) -> Policy:
         source_text=source,
         content_hash=hash_content(path),
         starvation_free=starvation_free,
+        shares=shares,
     )
 
 
@@ -251,6 +259,19 @@ def _parse_answer(path: Path, line: int, words: str) -> tuple[bool, str]:
     if answer.rstrip(",;:.") not in ("yes", "no"):
         raise PolicyError(f"{path}:{line}: {name} must be followed by yes or no, not '{answer}'")
     return answer.startswith("yes"), reason.strip()
+
+
+def _parse_shares(path: Path, line: int, words: str, knobs: dict[str, Knob]) -> tuple[str, str]:
+    """Read `@shares ATTRIBUTE within KNOB`."""
+    found = re.match(r"@shares +(\w+) +within +(\w+)", words)
+    if not found or found[1] not in SHARED_BY:
+        raise PolicyError(
+            f"{path}:{line}: @shares must be followed by {', '.join(SHARED_BY)}, and by 'within' a knob, "
+            "such as: @shares tickets within slice_ns"
+        )
+    if found[2] not in knobs or knobs[found[2]].unit != "ns":
+        raise PolicyError(f"{path}:{line}: @shares: {found[2]} is no @knob in ns that stands above")
+    return found[1], found[2]
 
 
 def _summary(path: Path, header: list[tuple[int, str]]) -> str:

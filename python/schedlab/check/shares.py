@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: MIT
+"""Whether tasks had their shares: the property of policies that declare `@shares ATTRIBUTE within KNOB`.
+
+Of any two tasks that have wanted to run all the time since they came, on one CPU, neither is ever further than the bound
+from its part of what the two have had. Each may have begun that far behind and end as far ahead, so that what one has
+gained on the other stays within twice the bound; a slice ends at a tick. What a task is owed that was asleep is the
+policy's to say, and so is what one has that yields.
+
+A world is looked at if it has one CPU, tasks that compute, sleep and take a lock, and no knob but that of the bound.
+Read next: trial.py, the caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import combinations
+
+from ..records.file import Kind, Records, Stop
+from ..units import format_duration
+from .world import World
+
+DEFAULT_WEIGHT = 100
+ROLES = frozenset({"hog", "sleeper", "locker"})
+
+
+def is_apt(world: World, knob: str) -> bool:
+    """Whether a world can show it; `knob` is that of the bound."""
+    return (
+        world.n_cpus == 1
+        and {name for name, _ in world.settings} <= {knob}
+        and world.given is None
+        and not world.interleaving
+        and world.n_tasks > 1
+        and {group.role for group in world.groups} <= ROLES
+    )
+
+
+def weights_of(world: World, attribute: str) -> dict[str, int]:
+    """What the tasks of each group are entitled to, by their name; without the attribute, by their weight."""
+    given = [dict(group.attributes) for group in world.groups]
+    return {
+        name: each.get(attribute, each.get("weight", DEFAULT_WEIGHT))
+        for name, each in zip(world.targets, given, strict=True)
+    }
+
+
+class _Course:
+    """One task: how long it has run, and whether it wants to; once it has not, it does not count any more."""
+
+    def __init__(self) -> None:
+        self.ran_ns = 0
+        self.since_ns: int | None = None  #: Runs since then.
+        self.wants = self.has_blocked = False
+
+    def had_ns(self, now_ns: int) -> int:
+        """CPU time until now."""
+        return self.ran_ns + (now_ns - self.since_ns if self.since_ns is not None else 0)
+
+
+class _Pair:
+    """Two tasks that both want to run: how far what the first has gained has been, both ways."""
+
+    def __init__(self, from_ns: int, had_ns: tuple[int, int]):
+        self.from_ns, self.had_ns = from_ns, had_ns
+        self.low_ns = self.high_ns = 0.0
+
+    def look(self, had_ns: tuple[int, int], weights: tuple[int, int]) -> float:
+        """How far one has gone from its part of what both have had. Return: in ns, from end to end."""
+        one, other = (now - before for now, before in zip(had_ns, self.had_ns, strict=True))
+        gained_ns = one - (one + other) * weights[0] / sum(weights)
+        self.low_ns, self.high_ns = min(self.low_ns, gained_ns), max(self.high_ns, gained_ns)
+        return self.high_ns - self.low_ns
+
+
+def broken_share(
+    records: Records, names: Mapping[int, str], weights: Mapping[str, int], bound_ns: int
+) -> str | None:
+    """Which two tasks are further from their shares than the bound allows, and when; None: no two."""
+    slices_ns = -(-bound_ns // records.tick_ns) + 1
+    allowed_ns = 2 * slices_ns * records.tick_ns
+    courses = {pid: _Course() for pid in names}
+    pairs: dict[tuple[int, int], _Pair] = {}
+    for t_ns, kind, pid, flags in records.events[["t_ns", "kind", "task", "flags"]].tolist():
+        if kind not in (Kind.ARRIVE, Kind.WAKE, Kind.RUN, Kind.STOP):
+            continue
+        course = courses[pid]
+        if kind == Kind.RUN:
+            course.since_ns = t_ns
+        elif kind == Kind.STOP:
+            course.ran_ns, course.since_ns = course.had_ns(t_ns), None
+        course.has_blocked |= kind == Kind.STOP and flags != Stop.PREEMPTED
+        course.wants = not course.has_blocked
+        for pair in combinations(sorted(courses), 2):
+            one, other = (courses[each] for each in pair)
+            had_ns = (one.had_ns(t_ns), other.had_ns(t_ns))
+            if not (one.wants and other.wants):
+                pairs.pop(pair, None)
+                continue
+            found = pairs.setdefault(pair, _Pair(t_ns, had_ns))
+            entitled = (weights[names[pair[0]]], weights[names[pair[1]]])
+            if found.look(had_ns, entitled) > allowed_ns:
+                words = [
+                    f"{names[each]}[{each}] ({weight}) had {format_duration(now - before)}"
+                    for each, weight, now, before in zip(pair, entitled, had_ns, found.had_ns, strict=True)
+                ]
+                return (
+                    f"from {format_duration(found.from_ns)} to {format_duration(t_ns)} two tasks wanted the CPU: "
+                    f"{' and '.join(words)}, which is further from their shares than {format_duration(allowed_ns)}"
+                )
+    return None
