@@ -100,13 +100,15 @@ static const struct cpumask *affinity_of(const struct ut_thread *t)
 void ut_bind(struct ut_thread *t, bool is_bound)
 {
 	const struct cpumask *mask = t->free_mask;
+	struct ut_cpu *cpu = ut_this_cpu();
 
 	if (is_bound == !!mask)
 		return;
-	ut_this_cpu()->nr_bound += is_bound ? 1 : -1;
+	/* Another CPU may look: ut_take_over(). */
+	WRITE_ONCE(cpu->nr_bound, cpu->nr_bound + (is_bound ? 1U : -1U));
 	sl_lock(&t->lock);
 	t->free_mask = is_bound ? READ_ONCE(t->core.p.cpus_ptr) : NULL;
-	sl_task_set_affinity(&t->core, is_bound ? &ut_this_cpu()->only : mask);
+	sl_task_set_affinity(&t->core, is_bound ? &cpu->only : mask);
 	sl_unlock(&t->lock);
 }
 

@@ -303,8 +303,8 @@ def sweep(
         Knobs by `POLICY.KNOB`; an iterable is swept, one value is for all cells.
     cpus : int or iterable of int, optional
         Numbers of CPUs to try; default: what each workload is meant for.
-    baseline, tick, costs, io, topology, host, parallel, sandbox, threads, kernel, scale, timeout
-        As for `run`, for all cells.
+    baseline, tick, costs, io, topology, host, parallel, sandbox, threads, kernel, scale, timeout : as for `run`
+        For all cells.
     out : str or pathlib.Path, optional
         Folder with a folder per combination, in which its seeds are. Default: only the
         tables are kept.
