@@ -57,6 +57,7 @@ def records_of(turns: list[tuple[int, int, int]]) -> Records:
     events = np.zeros(len(rows), RECORD_DTYPE)
     for field, values in zip(("t_ns", "kind", "task", "flags", "arg"), zip(*rows, strict=True), strict=True):
         events[field] = values
+    events["flags"][-1] = Stop.HORIZON
     return Records(events, n_cpus=1, tick_ns=MS, end_ns=turns[-1][2] * MS, n_lost=0)
 
 

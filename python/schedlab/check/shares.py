@@ -88,7 +88,7 @@ def broken_share(
             course.since_ns = t_ns
         elif kind == Kind.STOP:
             course.ran_ns, course.since_ns = course.had_ns(t_ns), None
-        course.has_blocked |= kind == Kind.STOP and flags != Stop.PREEMPTED
+        course.has_blocked |= kind == Kind.STOP and flags not in (Stop.PREEMPTED, Stop.HORIZON)
         course.wants = not course.has_blocked
         for pair in combinations(sorted(courses), 2):
             one, other = (courses[each] for each in pair)
