@@ -27,6 +27,7 @@ from ..policy.find import load_policy
 from ..program.file import find_program_file
 from ..records.file import hash_file
 from ..runs.case import options_of_run
+from ..runs.folders import file_of_run
 
 #: Each line of the source is there, and each variable; results are those of any other level.
 FLAGS = ("-O0", "-g3")
@@ -35,13 +36,9 @@ SECONDS_MAX = 600
 
 def read_run(folder: Path) -> dict[str, Any]:
     """What `run.json` of a run's folder says; a UsageError where that run can not be done again here."""
-    file = folder / "run.json"
+    file = file_of_run(folder, "run.json")
     try:
         run: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        inside = sorted(folder.glob("**/run.json"))[:3]
-        hint = f"; runs below it: {', '.join(str(each.parent) for each in inside)}" if inside else ""
-        raise NotFoundError(f"{folder} is not the folder of a run: it has no run.json{hint}") from error
     except (OSError, ValueError) as error:
         raise UsageError(f"{file}: cannot be read ({error}); do the run again") from error
     if run.get("host") != "sim":

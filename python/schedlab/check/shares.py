@@ -45,12 +45,11 @@ def weights_of(world: World, attribute: str) -> dict[str, int]:
 
 
 class _Course:
-    """One task: how long it has run, and whether it wants to; once it has not, it does not count any more."""
+    """How long one task has run."""
 
     def __init__(self) -> None:
         self.ran_ns = 0
         self.since_ns: int | None = None  #: Runs since then.
-        self.wants = self.has_blocked = False
 
     def had_ns(self, now_ns: int) -> int:
         """CPU time until now."""
@@ -76,26 +75,25 @@ def broken_share(
     records: Records, names: Mapping[int, str], weights: Mapping[str, int], bound_ns: int
 ) -> str | None:
     """Which two tasks are further from their shares than the bound allows, and when; None: no two."""
-    slices_ns = -(-bound_ns // records.tick_ns) + 1
-    allowed_ns = 2 * slices_ns * records.tick_ns
-    courses = {pid: _Course() for pid in names}
+    n_ticks = -(-bound_ns // records.tick_ns) + 1
+    allowed_ns = 2 * n_ticks * records.tick_ns
+    courses: dict[int, _Course] = {}  # of tasks that have wanted to run all the time
     pairs: dict[tuple[int, int], _Pair] = {}
     for t_ns, kind, pid, flags in records.events[["t_ns", "kind", "task", "flags"]].tolist():
-        if kind not in (Kind.ARRIVE, Kind.WAKE, Kind.RUN, Kind.STOP):
+        if kind == Kind.ARRIVE:
+            courses[pid] = _Course()
+        elif pid not in courses:
             continue
-        course = courses[pid]
-        if kind == Kind.RUN:
-            course.since_ns = t_ns
+        elif kind == Kind.RUN:
+            courses[pid].since_ns = t_ns
         elif kind == Kind.STOP:
-            course.ran_ns, course.since_ns = course.had_ns(t_ns), None
-        course.has_blocked |= kind == Kind.STOP and flags not in (Stop.PREEMPTED, Stop.HORIZON)
-        course.wants = not course.has_blocked
+            courses[pid].ran_ns, courses[pid].since_ns = courses[pid].had_ns(t_ns), None
+            if flags not in (Stop.PREEMPTED, Stop.HORIZON):
+                del courses[pid]
+        else:
+            continue
         for pair in combinations(sorted(courses), 2):
-            one, other = (courses[each] for each in pair)
-            had_ns = (one.had_ns(t_ns), other.had_ns(t_ns))
-            if not (one.wants and other.wants):
-                pairs.pop(pair, None)
-                continue
+            had_ns = (courses[pair[0]].had_ns(t_ns), courses[pair[1]].had_ns(t_ns))
             found = pairs.setdefault(pair, _Pair(t_ns, had_ns))
             entitled = (weights[names[pair[0]]], weights[names[pair[1]]])
             if found.look(had_ns, entitled) > allowed_ns:

@@ -53,14 +53,19 @@ def _read(file: Path) -> list[RunResult]:
 
 def find_records(folder: Path) -> Path:
     """The records of the folder of one run."""
-    path = folder / "records.slr"
+    return file_of_run(folder, "records.slr")
+
+
+def file_of_run(folder: Path, name: str) -> Path:
+    """A file that the folder of one run has."""
+    path = folder / name
     if not folder.exists():
         beside = [entry.name for entry in folder.parent.glob("*") if entry.is_dir()]
         raise NotFoundError(f"{folder}: no such folder{did_you_mean(folder.name, beside)}")
     if not path.is_file():
-        inside = sorted(folder.glob("**/records.slr"))[:3]
+        inside = sorted(folder.glob(f"**/{name}"))[:3]
         hint = f"; runs below it: {', '.join(str(p.parent) for p in inside)}" if inside else ""
-        raise NotFoundError(f"{folder}: is not the folder of a run: it has no records.slr{hint}")
+        raise NotFoundError(f"{folder}: is not the folder of a run: it has no {name}{hint}")
     return path
 
 
