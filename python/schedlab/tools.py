@@ -1,19 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""Start compilers and other tools, and make files of what they leave.
+"""Start compilers and other tools, and read what they say.
 
-Invariant: a file is whole once it has its name; another run sees all of it or none.
 Read next: policy/build.py, the main caller.
 """
 
 from __future__ import annotations
 
-import contextlib
-import os
 import re
 import shutil
 import subprocess
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -62,12 +58,3 @@ def source_line(compiled: Path, address: str) -> str | None:
     said = ask([reader, "-e", compiled, address]).stdout.strip()
     place = re.match(r"(.+):([1-9]\d*)(?: \(|$)", said)
     return f"{PurePath(place[1]).name}:{place[2]}" if place else None
-
-
-@contextlib.contextmanager
-def made_whole(target: Path) -> Iterator[Path]:
-    """A path in a folder of its own, for what becomes `target` at the end."""
-    with tempfile.TemporaryDirectory(prefix="build-", dir=target.parent) as scratch:
-        made = Path(scratch) / target.name
-        yield made
-        os.replace(made, target)

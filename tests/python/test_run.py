@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import json
+import re
 from pathlib import Path
 
 import polars
@@ -370,20 +371,7 @@ def test_a_full_disk_fails_only_the_runs_that_it_meets(tmp_path, with_host, monk
     def full(*args, **kwargs):
         raise OSError(errno.ENOSPC, "No space left on device", f"the {what}")
 
-    def full_for_seed_1(write, seed_of):
-        return lambda *args, **kwargs: (full if seed_of(*args) else write)(*args, **kwargs)
-
-    if what == "program":
-        monkeypatch.setattr(
-            Path, "write_bytes", full_for_seed_1(Path.write_bytes, lambda path, _: "seed-1-" in path.name)
-        )
-    elif what == "tables":
-        monkeypatch.setattr(
-            Path,
-            "write_bytes",
-            full_for_seed_1(Path.write_bytes, lambda path, _: path.parent.name == "seed-1"),
-        )
-    elif what == "large tables":
+    if what == "large tables":
 
         def polars_full(table, path, **kwargs):
             raise polars.exceptions.ComputeError("parquet: No space left on device")
@@ -396,10 +384,16 @@ def test_a_full_disk_fails_only_the_runs_that_it_meets(tmp_path, with_host, monk
             lambda table, path, **k: (polars_full if "seed-1" in str(path) else write)(table, path, **k),
         )
     else:
+        file = {
+            "program": "/programs/seed-1-",
+            "tables": "/seed-1/.*parquet",
+            "run.json": "/seed-1/run.json",
+        }[what]
+        write_bytes = Path.write_bytes
         monkeypatch.setattr(
             Path,
-            "write_text",
-            full_for_seed_1(Path.write_text, lambda path, *_: path.parent.name == "seed-1"),
+            "write_bytes",
+            lambda path, data: (full if re.search(file, str(path)) else write_bytes)(path, data),
         )
     with_host(first_in_first_out)
     result = run_plan(plan(tmp_path, n_seeds=3))

@@ -70,7 +70,7 @@ def test_each_column_unit_and_word_is_there_at_any_width(capsys, monkeypatch, wi
 @pytest.mark.parametrize("width", WIDTHS)
 def test_sentences_are_broken_between_words(capsys, monkeypatch, width):
     text = "The longest wait is higher under mlfq, which starves interactive tasks, than elsewhere: +322 ms."
-    lines = shown(capsys, monkeypatch, width, lambda: tables.say(tables._console(), f"  {text}")).splitlines()
+    lines = shown(capsys, monkeypatch, width, lambda: tables.say(f"  {text}")).splitlines()
     assert [line.strip() for line in lines if not line.startswith("  ")] == []
     assert " ".join(line.strip() for line in lines) == text
 
@@ -78,7 +78,7 @@ def test_sentences_are_broken_between_words(capsys, monkeypatch, width):
 def test_lines_of_a_file_stay_whole(capsys, monkeypatch):
     """A script looks for them; `COLUMNS` is not exported by a shell."""
     monkeypatch.delenv("COLUMNS", raising=False)
-    tables.say(tables._console(), "word " * 100)
+    tables.say("word " * 100)
     assert len(capsys.readouterr().out.splitlines()) == 1
 
 

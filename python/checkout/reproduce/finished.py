@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from schedlab.errors import SchedlabError
+from schedlab.files import write_text
 from schedlab.policy.find import find_policy
 from schedlab.policy.linux_class import is_class
-from schedlab.runs.case import write_text
 
 from .samples import Done
 from .spec import Runs, Size

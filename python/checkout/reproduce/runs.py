@@ -32,10 +32,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schedlab.errors import SchedlabError, UnavailableError
+from schedlab.files import write_json, write_text
 from schedlab.hosts.choose import open_host
 from schedlab.hosts.linux.rt_throttling import no_rt_throttling
 from schedlab.policy.find import find_policy
-from schedlab.runs.case import Case, RunContext, blank_run, environment_of, folder_name, folder_of, write_text
+from schedlab.runs.case import Case, RunContext, blank_run, environment_of, folder_name, folder_of
 from schedlab.runs.plan import host_of
 from schedlab.runs.run import Plan, run_plan
 
@@ -393,7 +394,7 @@ def _boot(
     if process.returncode or not samples:
         last = console.strip().rpartition("\n")[2]
         return [_sample(boot, {}, f"{command} ended with {process.returncode}: {last}")]
-    write_text(boot.folder / "run.json", json.dumps({"identity": identity, "runs": samples}, indent=1) + "\n")
+    write_json(boot.folder / "run.json", {"identity": identity, "runs": samples})
     return samples
 
 

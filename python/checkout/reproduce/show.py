@@ -14,7 +14,7 @@ from typing import Any
 from rich.markup import escape
 
 from schedlab.show.progress import Progress
-from schedlab.show.tables import _console, _plain_table
+from schedlab.show.tables import plain_table, say, show
 
 from .claims import FAILS, HOLDS, UNDECIDABLE, UNTESTED
 from .reproduction import Reproduction
@@ -93,11 +93,12 @@ class Watch:
 
 def show_reproduction(made: Reproduction) -> None:
     """Print a reproduction: its audit, its claims, and where the page is."""
-    console = _console()
     experiment = made.experiment
-    console.print(f"\n[bold]{escape(experiment.title)}[/]\n{escape(experiment.question)}", highlight=False)
+    print()
+    say(f"[bold]{escape(experiment.title)}[/]")
+    say(escape(experiment.question))
     show_audit(made.audit, show_all=False)
-    table = _plain_table(console, "")
+    table = plain_table()
     for heading in ("claim", "where", "published", "on", "ours", "95 % interval", "verdict"):
         is_number = heading in ("published", "ours", "95 % interval")
         table.add_column(heading, justify="right" if is_number else "left")
@@ -116,20 +117,17 @@ def show_reproduction(made: Reproduction) -> None:
             decision.verdict,
             style=STYLES.get(decision.verdict, ""),
         )
-    console.print(table, highlight=False)
+    show(table)
     for decision in made.decisions:
         if decision.verdict == UNTESTED:
             where = f" on {decision.on}" if decision.on else ""
-            console.print(
-                f"[dim]{escape(decision.claim.name)}{escape(where)} cannot be tested: {escape(decision.reason)}[/]",
-                highlight=False,
+            say(
+                f"[dim]{escape(decision.claim.name)}{escape(where)} cannot be tested: {escape(decision.reason)}[/]"
             )
     for sentence in count_sentences(made):
-        console.print(escape(sentence), highlight=False)
+        say(escape(sentence))
     for run in made.failed[:5]:
-        console.print(
-            f"[red]failed:[/] {escape(run['workload'])} under {escape(run['policy'])}: "
-            f"{escape(str(run['error']))}",
-            highlight=False,
+        say(
+            f"[red]failed:[/] {escape(run['workload'])} under {escape(run['policy'])}: {escape(str(run['error']))}"
         )
-    console.print(f"Page: {escape(str(made.page))}", highlight=False, soft_wrap=True)
+    print(f"Page: {made.page}")

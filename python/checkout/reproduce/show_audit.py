@@ -6,10 +6,9 @@ Read next: audit.py.
 
 from __future__ import annotations
 
-from rich.console import Console
 from rich.markup import escape
 
-from schedlab.show.tables import _console, _plain_table
+from schedlab.show.tables import plain_table, say, show
 
 from .audit import KINDS, Audit, Finding
 from .published import Range
@@ -18,8 +17,7 @@ from .text import number_text
 
 def show_audit(audit: Audit, *, show_all: bool) -> None:
     """Print an audit."""
-    console = _console()
-    console.print(f"[bold]Report {audit.report}[/]. {audit.sentence}", highlight=False)
+    say(f"[bold]Report {audit.report}[/]. {escape(audit.sentence)}")
     for kind, (number, total) in audit.counts.items():
         shown = [
             finding
@@ -27,20 +25,16 @@ def show_audit(audit: Audit, *, show_all: bool) -> None:
             if finding.kind == kind and (show_all or not finding.follows)
         ]
         if shown:
-            console.print()
-            _show_kind(
-                console,
-                f"{number} of {total:,} {KINDS[kind][0 if total == 1 else 1]}",
-                shown,
-                show_all=show_all,
-            )
-    console.print()
+            print()
+            title = f"{number} of {total:,} {KINDS[kind][0 if total == 1 else 1]}"
+            _show_kind(title, shown, show_all=show_all)
+    print()
 
 
-def _show_kind(console: Console, title: str, findings: list[Finding], *, show_all: bool) -> None:
+def _show_kind(title: str, findings: list[Finding], *, show_all: bool) -> None:
     """All findings of a kind, those that follow less bright."""
     is_comparison = all(finding.is_comparison for finding in findings)
-    table = _plain_table(console, title)
+    table = plain_table(title)
     headings = (
         ("where", "it says", "its numbers")
         if is_comparison
@@ -62,7 +56,7 @@ def _show_kind(console: Console, title: str, findings: list[Finding], *, show_al
             *([] if is_comparison else [recomputed_text(finding)]),
         ]
         table.add_row(*map(escape, cells), style="bold" if show_all and not finding.follows else "")
-    console.print(table, highlight=False)
+    show(table)
 
 
 def recomputed_text(finding: Finding) -> str:

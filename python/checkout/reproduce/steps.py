@@ -13,14 +13,13 @@ Read next: spec.py for what is asked, claims.py for the verdicts; reproduction.p
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from schedlab.errors import UsageError
-from schedlab.runs.case import make_folder, write_text
+from schedlab.files import make_folder, write_json, write_text
 
 from .audit import AUDIT_FILE, audit_report
 from .claims import decide_all, published_value
@@ -141,9 +140,7 @@ def claims_json(made: Sequence[Reproduction]) -> dict[str, Any]:
 def _write(made: Reproduction) -> None:
     """Page and JSON."""
     try:
-        write_text(
-            made.folder / "claims.json", json.dumps(claims_json([made]), indent=1, allow_nan=False) + "\n"
-        )
+        write_json(made.folder / "claims.json", claims_json([made]))
         write_text(made.page, page_text(made))
     except OSError as error:
         raise UsageError(f"--out {made.wanted.out}: cannot be written: {error.strerror}") from error

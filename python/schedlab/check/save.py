@@ -19,8 +19,8 @@ from pathlib import Path
 
 from .. import api
 from ..errors import NotFoundError, SchedlabError, UsageError
+from ..files import write_text
 from ..policy.build import BuiltPolicy
-from ..runs.case import write_text
 from ..workload.find import load_workload
 from .search import Found
 from .trial import Finding, broken_by

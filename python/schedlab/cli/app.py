@@ -26,11 +26,20 @@ from ..errors import EXIT_CHECK_FAILED, EXIT_GOOD, EXIT_UNAVAILABLE, SchedlabErr
 from ..paths import command_line, in_checkout
 from ..runs.folders import fresh_folder
 from . import bench, check, formats, record, whatif
+from .answer import print_json
 from .grade import grade
 from .group import Group
 from .load import load
 from .new import new
-from .options import JsonOption, complete_policy, complete_workload, split_names, with_options
+from .options import (
+    JsonOption,
+    OutOption,
+    SettingsOption,
+    complete_policy,
+    complete_workload,
+    split_names,
+    with_options,
+)
 from .pictures import explain, gantt, trace
 from .playground import playground
 from .quiz import quiz
@@ -84,14 +93,6 @@ PoliciesOption = Annotated[
         "--policy", "-p", help="Names or C files, with commas between; 'all'.", autocompletion=complete_policy
     ),
 ]
-SettingsOption = Annotated[
-    list[str],
-    typer.Option(
-        "--set",
-        metavar="POLICY.KNOB=VALUE",
-        help="mlfq.boost_ns=100ms; rr.slice_ns=1ms,5ms compares variants.",
-    ),
-]
 BaselineOption = Annotated[
     str | None, typer.Option(metavar="POLICY", help="What all others are compared with; default: the first.")
 ]
@@ -141,12 +142,8 @@ def main() -> None:
 def _leave_with_error(kind: str, message: str, exit_code: int, **more: object) -> NoReturn:
     """Leave; with `--json` standard output gets the error, since it got nothing else."""
     if "--json" in sys.argv[1:]:
-        _print_json({"error": {"kind": kind, "message": message, "exit_code": exit_code, **more}})
+        print_json({"error": {"kind": kind, "message": message, "exit_code": exit_code, **more}})
     sys.exit(exit_code)
-
-
-def _print_json(value: dict[str, Any]) -> None:
-    print(json.dumps(value, allow_nan=False))
 
 
 @app.command()
@@ -161,7 +158,7 @@ def run(
     seed: Annotated[int, typer.Option(help="The first seed; 0: no jitter.")] = 1,
     baseline: BaselineOption = None,
     settings: SettingsOption = [],  # noqa: B006, Typer copies it
-    out: Annotated[Path | None, typer.Option(help="Folder for the runs; default: out/<time>.")] = None,
+    out: OutOption = None,
     executor: ExecutorOption = None,
     as_json: JsonOption = False,
     **options: Any,
@@ -232,7 +229,7 @@ def policies(
 
     entries = [describe_policy(each) for each in ([name] if name else list_policies())]
     if as_json:
-        _print_json({"policies": entries})
+        print_json({"policies": entries})
     else:
         from ..show.tables import show_policies
 
@@ -255,7 +252,7 @@ def workloads(
 
     entries = [describe_workload(each) for each in ([name] if name else workload_names())]
     if as_json:
-        _print_json({"workloads": entries})
+        print_json({"workloads": entries})
     elif name:
         from ..show.tables import show_workload
 
@@ -272,13 +269,11 @@ def metrics(
     as_json: JsonOption = False,
 ) -> None:
     """Explain every metric: unit, formula, direction, source."""
-    from dataclasses import asdict
-
     from ..metrics.dictionary import DICTIONARY, find_metric
 
     entries = [asdict(m) for m in ([find_metric(name)] if name else DICTIONARY.values())]
     if as_json:
-        _print_json({"metrics": entries})
+        print_json({"metrics": entries})
     else:
         from ..show.tables import show_metrics
 
@@ -315,11 +310,12 @@ def compare(
 
     result = compare_folders(before, after, conditions=fail_if, confidence=confidence, seed=seed)
     if junit is not None:
+        from ..files import write_asked
         from ..runs.junit import comparison_as_junit
 
-        junit.write_text(comparison_as_junit(result), encoding="utf-8")
+        write_asked("--junit", junit, comparison_as_junit(result))
     if as_json:
-        _print_json(result)
+        print_json(result)
     else:
         from ..show.tables import show_comparison
 
@@ -335,7 +331,7 @@ def doctor(as_json: JsonOption = False) -> None:
 
     findings = examine()
     if as_json:
-        _print_json({"checks": findings})
+        print_json({"checks": findings})
     else:
         from ..show.tables import show_findings
 

@@ -7,7 +7,6 @@ Read next: measure/bench.py.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from dataclasses import replace
@@ -19,8 +18,9 @@ import typer
 
 from ..errors import EXIT_CHECK_FAILED, UsageError
 from ..model import CPUS_MAX
+from .answer import print_json
 from .bench_options import BenchCommand, with_series_options
-from .options import JsonOption, split_names
+from .options import CpusOption, JsonOption, TimeoutOption, length_ns, split_names
 
 if TYPE_CHECKING:
     from ..measure.bench import BenchPlan, BenchResult
@@ -58,12 +58,8 @@ def bench(
             metavar="COMMAND", help="Runs at the same time, as the shell would split it; may be given again."
         ),
     ] = [],  # noqa: B006, Typer copies it
-    cpus: Annotated[
-        str, typer.Option(metavar="0,2-3", help="CPUs that the commands may use; default: all.")
-    ] = "",
-    timeout: Annotated[
-        str, typer.Option(help="Longest time of one run; then its whole tree is ended.")
-    ] = "60s",
+    cpus: CpusOption = "",
+    timeout: TimeoutOption = "60s",
     seed: Annotated[int, typer.Option(help="Of the order of the runs.")] = 1,
     recorded: Annotated[
         int,
@@ -90,7 +86,7 @@ def bench(
     measured = _measure_all(plan, series, out, style, as_json=as_json)
     if as_json:
         found = [result.as_json() for _, result in measured]
-        print(json.dumps(found[0] if len(found) == 1 else {"commands": found}, allow_nan=False))
+        print_json(found[0] if len(found) == 1 else {"commands": found})
     if any(result.failures for _, result in measured) and not series["ignore_failure"]:
         raise typer.Exit(EXIT_CHECK_FAILED)
 
@@ -155,7 +151,6 @@ def _plan(
     import shlex
 
     from ..measure.bench import BenchPlan, parse_policies
-    from ..units import parse_duration
 
     try:
         others = tuple(tuple(shlex.split(words)) for words in background)
@@ -163,9 +158,6 @@ def _plan(
         raise UsageError(f"--background: {error}; quote it as for a shell") from error
     if () in others:
         raise UsageError("--background '': name a command")
-    timeout_ns = parse_duration(timeout, place="--timeout")
-    if timeout_ns <= 0:
-        raise UsageError(f"--timeout {timeout}: it must be longer than 0")
     return BenchPlan(
         tuple(command),
         parse_policies(split_names(policy)),
@@ -173,7 +165,7 @@ def _plan(
         warmups,
         others,
         parse_cpus(cpus),
-        timeout_ns,
+        length_ns("--timeout", timeout),
         seed,
         recorded,
     )

@@ -7,21 +7,21 @@ Read next: check/search.py.
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..errors import EXIT_CHECK_FAILED, UnavailableError, UsageError, did_you_mean
+from ..files import write_asked
 from ..units import parse_duration
+from .answer import print_json, show_state
 from .options import JsonOption
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ..check.save import Saved
     from ..check.search import Report, Task
     from ..check.trial import NeverWorse
@@ -95,14 +95,14 @@ def check(
     seconds = parse_duration(budget, place="--budget") / 1e9
     report = search(
         task, budget_seconds=0 if replay and not task.bound else seconds, n_worlds_max=worlds, finds_all=is_all,
-        corpus=known, only_corpus=bool(replay), on_progress=_progress(as_json, seconds),
+        corpus=known, only_corpus=bool(replay), on_progress=partial(_show_progress, None if as_json else seconds),
     )  # fmt: skip
     linux = try_on_linux if on_linux else None
     saved = save_all(report.found, built, out or Path("out/check") / built.policy.name, workload or "", linux)
     if junit is not None:
-        junit.write_text(as_junit(report, task), encoding="utf-8")
+        write_asked("--junit", junit, as_junit(report, task))
     if as_json:
-        print(json.dumps(_as_json(report, task, saved)))
+        print_json(_as_json(report, task, saved))
     else:
         show_report(report, task, saved)
     if report.found:
@@ -196,15 +196,11 @@ def _given(name: str) -> World:
                  given=workload, n_cpus_min=max(1, workload.cpus_min))  # fmt: skip
 
 
-def _progress(as_json: bool, seconds: float) -> Callable[[Report], None]:
-    """What is shown while a search goes on: only to a person."""
-
-    def show(report: Report) -> None:
-        if not as_json and sys.stderr.isatty():
-            text = f"{report.n_worlds:,} worlds, longest wait {report.longest_wait_ns / 1e6:.0f} ms (of {seconds:.0f} s)"
-            print(f"\r\033[K{text}\r", end="", file=sys.stderr, flush=True)
-
-    return show
+def _show_progress(seconds: float | None, report: Report) -> None:
+    """What is shown while a search of so many seconds goes on."""
+    if seconds is not None:
+        longest_ms = report.longest_wait_ns / 1e6
+        show_state(f"{report.n_worlds:,} worlds, longest wait {longest_ms:.0f} ms (of {seconds:.0f} s)")
 
 
 def _as_json(report: Report, task: Task, saved: list[Saved]) -> dict[str, Any]:

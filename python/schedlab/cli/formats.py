@@ -15,6 +15,8 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import UsageError, did_you_mean
+from ..files import make_folder, write_asked
+from .options import JsonOption
 
 FORMATS = ("rt-app", "csv")
 IMPORTS = (*FORMATS, "trace")
@@ -49,7 +51,7 @@ def import_file(
         bool,
         typer.Option("--anonymise", help="Of a trace: names become hashes, processes are numbered anew."),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Of a trace: print one JSON object.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Turn another tool's file into a workload in TOML, or its trace into a run."""
     if len(words) > 2:
@@ -118,9 +120,6 @@ def _write(converted: Any, out: Path | None) -> None:
     if out is None:
         sys.stdout.write(converted.text)
         return
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(converted.text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"--out {out}: {error.strerror or error}") from error
+    make_folder(out.parent, out=out)
+    write_asked("--out", out, converted.text)
     print(f"wrote {out}")

@@ -7,20 +7,17 @@ Read next: grade/grade.py.
 
 from __future__ import annotations
 
-import json
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..errors import EXIT_CHECK_FAILED, UsageError
+from .answer import print_json, show_state
 from .options import JsonOption
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ..grade.assignment import Assignment
     from ..grade.grade import Grades, Report
 
@@ -57,13 +54,13 @@ def grade(
     as_json: JsonOption = False,
 ) -> None:
     """Grade students' policies in the sandbox, each on work of its own."""
+    from ..files import make_folder
     from ..grade.assignment import read_assignment
     from ..grade.grade import grade as grade_all
     from ..grade.grade import read_submissions
     from ..grade.gradescope import nothing_to_grade, submission_of, write_results, write_zip
     from ..grade.outputs import as_gradescope
     from ..grade.variants import read_secret
-    from ..runs.case import make_folder
 
     asked = read_assignment(assignment)
     key = read_secret(secret or assignment.parent / "secret.txt")
@@ -79,13 +76,15 @@ def grade(
             return
     found = read_submissions(submissions, student)
     make_folder(out)
-    grades = grade_all(asked, found, key, out, has_examples=examples, on_done=_progress(as_json))
+    grades = grade_all(
+        asked, found, key, out, has_examples=examples, on_done=None if as_json else _show_progress
+    )
     reports = grades.reports
     _write(asked, grades, out, is_student=for_students)
     if gradescope is not None:
         write_results(gradescope, as_gradescope(asked, reports[0]))
     if as_json:
-        print(json.dumps({report.student: as_gradescope(asked, report) for report in reports}))
+        print_json({report.student: as_gradescope(asked, report) for report in reports})
     else:
         print((out / "grades.txt").read_text(encoding="utf-8"), end="")
     if pass_points is not None and any(report.points < pass_points for report in reports):
@@ -94,16 +93,15 @@ def grade(
 
 def _write(assignment: Assignment, grades: Grades, out: Path, *, is_student: bool) -> None:
     """All files; for a job of GitHub Actions also its summary."""
+    from ..files import write_json, write_text
     from ..grade.outputs import as_csv, as_gradescope, as_junit, as_summary, as_text
     from ..grade.pages import class_page
-    from ..runs.case import write_text
 
     reports = grades.reports
     results = out / "results"
     results.mkdir(exist_ok=True)
     for report in reports:
-        text = json.dumps(as_gradescope(assignment, report), indent=1, allow_nan=False)
-        write_text(results / f"{report.student}.json", text + "\n")
+        write_json(results / f"{report.student}.json", as_gradescope(assignment, report))
         _write_student(assignment, report, out / "students" / report.student)
     if not is_student:
         write_text(out / "class.html", class_page(assignment, reports, grades.baselines))
@@ -123,8 +121,8 @@ def _write(assignment: Assignment, grades: Grades, out: Path, *, is_student: boo
 
 def _write_student(assignment: Assignment, report: Report, folder: Path) -> None:
     """What a student may have: the page, the submission, and the workloads on which it fails."""
+    from ..files import write_text
     from ..grade.pages import example_command, example_name, student_page
-    from ..runs.case import write_text
 
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{report.student}{assignment.suffix}").write_bytes(report.submission.text)
@@ -134,13 +132,6 @@ def _write_student(assignment: Assignment, report: Report, folder: Path) -> None
     write_text(folder / "index.html", student_page(assignment, report))
 
 
-def _progress(as_json: bool) -> Callable[[str, int, int], None] | None:
-    """What is shown meanwhile, to a person only."""
-    if as_json or not sys.stderr.isatty():
-        return None
-
-    def show(student: str, n_done: int, n_all: int) -> None:
-        end = "\n" if n_done == n_all else ""
-        print(f"\r\033[K{n_done} of {n_all}: {student}", end=end, file=sys.stderr, flush=True)
-
-    return show
+def _show_progress(student: str, n_done: int, n_all: int) -> None:
+    """What is shown meanwhile."""
+    show_state(f"{n_done} of {n_all}: {student}", is_last=n_done == n_all)

@@ -8,7 +8,6 @@ Read next: hosts/linux/load.py.
 from __future__ import annotations
 
 import contextlib
-import json
 import sys
 import time
 from typing import Annotated, Any
@@ -16,6 +15,8 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import EXIT_CHECK_FAILED, UsageError
+from .answer import print_json
+from .options import JsonOption, length_ns
 
 
 def load(
@@ -37,17 +38,14 @@ def load(
             help="Unload it when this is broken, such as 'wakeup_p99 < 5ms'; may be given again.",
         ),
     ] = [],  # noqa: B006, Typer copies it
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object at the end.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Load a policy into this machine's kernel, show what it does, unload it on Ctrl-C."""
     from ..hosts.linux.load import LoadedPolicy, prepare_loader
     from ..measure.guard import HEARTBEAT_MS, parse_bound
-    from ..units import parse_duration
 
     bounds = [parse_bound(text) for text in guards]
-    limit_ns = None if time_limit is None else parse_duration(time_limit, place="--for")
-    if limit_ns is not None and limit_ns <= 0:
-        raise UsageError(f"--for {time_limit}: it must be longer than 0")
+    limit_ns = None if time_limit is None else length_ns("--for", time_limit)
     built = _build(policy, settings)
     loader = prepare_loader()
     every_ms = 1000 if limit_ns is None else max(1, min(1000, limit_ns // 1_000_000))
@@ -78,7 +76,7 @@ def load(
     if guard and answer.silent_ms and not guard["reason"]:
         guard["reason"] = f"the guard was silent for {answer.silent_ms} ms"
     if as_json:
-        print(json.dumps(_summary(built, answer, held_ns, is_partial=partial) | {"guard": guard}))
+        print_json(_summary(built, answer, held_ns, is_partial=partial) | {"guard": guard})
     else:
         shown.end(answer, held_ns, guard)
     if answer.error or (guard and guard["reason"]):

@@ -14,9 +14,25 @@ from typing import Annotated, Any
 
 import typer
 
+from ..errors import UsageError
 from ..model import OPTIONS, Option
+from ..units import parse_duration
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+OutOption = Annotated[Path | None, typer.Option(help="Folder for the runs; default: out/<time>.")]
+SettingsOption = Annotated[
+    list[str],
+    typer.Option(
+        "--set",
+        metavar="POLICY.KNOB=VALUE",
+        help="mlfq.boost_ns=100ms; rr.slice_ns=1ms,5ms compares variants.",
+    ),
+]
+#: Of commands that Linux runs itself.
+CpusOption = Annotated[
+    str, typer.Option(metavar="0,2-3", help="CPUs that the command may use; default: all.")
+]
+TimeoutOption = Annotated[str, typer.Option(help="Longest time of one run; then its whole tree is ended.")]
 
 #: What stands last in `--help`.
 _LATE = ("out", "executor", "as_json")
@@ -53,6 +69,14 @@ def keyword(name: str, kind: Any, default: Any, option: Any) -> inspect.Paramete
     return inspect.Parameter(
         name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option]
     )
+
+
+def length_ns(option: str, text: str) -> int:
+    """Read a length of time that is longer than 0."""
+    found = parse_duration(text, place=option)
+    if found <= 0:
+        raise UsageError(f"{option} {text}: it must be longer than 0")
+    return found
 
 
 def split_names(given: Sequence[str]) -> list[str]:

@@ -15,7 +15,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import NotFoundError, RecordError, UsageError, did_you_mean
+from ..files import write_asked
 from ..units import parse_duration
+from .answer import print_json
+from .options import JsonOption
 
 if TYPE_CHECKING:
     from ..program.file import Program
@@ -77,7 +80,9 @@ def gantt(
         print(draw_text(records, names=names, width=columns, n_tasks_max=tasks, **window))
         print(f"{'█'} ran, {'▌'} ran for a part, · waited for a CPU")
         return
-    svg.write_text(draw_svg(records, names=names, title=str(run), width_px=width or 1000, **window))
+    write_asked(
+        "--svg", svg, draw_svg(records, names=names, title=str(run), width_px=width or 1000, **window)
+    )
     print(f"wrote {svg}")
 
 
@@ -108,7 +113,7 @@ def explain(
     at: Annotated[
         str | None, typer.Option(help="A time, such as 20ms; default: in the task's longest wait.")
     ] = None,
-    is_json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Say why a task waited at a time: who had the CPUs, in what order, and what was idle."""
     import shutil
@@ -121,7 +126,7 @@ def explain(
     from ..plots.gantt import draw_text
     from ..show.explain import as_lines
     from ..show.explain import explain as explain_stretch
-    from ..show.tables import _console, say
+    from ..show.tables import say
 
     records, names = open_run(run)
     timeline = Timeline(records)
@@ -144,15 +149,14 @@ def explain(
     program = _program_of(run)
     affinity = dict(enumerate(program.affinity, 1)) if program else {}
     found = explain_stretch(timeline, stretch, affinity.get)
-    if is_json:
-        print(json.dumps(found.as_json()))
+    if as_json:
+        print_json(found.as_json())
         return
-    console = _console()
     for line in as_lines(found, names):
         if line.startswith("    ") or not line:
             print(line)
         else:
-            say(console, escape(line))
+            say(escape(line))
     margin_ns = (stretch.end_ns - stretch.begin_ns) // 20 + 1
     print()
     print(

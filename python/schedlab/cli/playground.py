@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import functools
 import http.server
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ..errors import UsageError
+from .answer import print_json
 from .options import JsonOption, complete_policy, complete_workload, split_names
 
 
@@ -58,7 +58,7 @@ def playground(
         has_compiler=has_compiler,
     )
     if as_json:
-        print(json.dumps({"path": str(made.path), "bytes": made.n_bytes}))
+        print_json({"path": str(made.path), "bytes": made.n_bytes})
     else:
         print(f"wrote {made.path}, {made.n_bytes:,} bytes; open it in any browser")
     if serve:

@@ -38,9 +38,9 @@ def quiz(
     out: Annotated[Path | None, typer.Option(help="File to write; default: standard output.")] = None,
 ) -> None:
     """Draw questions about small task sets, with answers from the simulator."""
+    from ..files import write_asked
     from ..grade.quiz import draw_quiz
     from ..grade.quiz_formats import as_json, as_moodle, as_text
-    from ..runs.case import write_text
 
     if form is Format.MOODLE and not answers:
         raise UsageError("--no-answers: Moodle marks the answers itself, and so needs them; leave it out")
@@ -54,8 +54,5 @@ def quiz(
     if out is None:
         print(text, end="")
         return
-    try:
-        write_text(out, text)
-    except OSError as error:
-        raise UsageError(f"--out {out}: cannot be written: {error.strerror}") from error
+    write_asked("--out", out, text)
     print(f"wrote {out}, {questions} questions")

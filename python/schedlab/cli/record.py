@@ -7,7 +7,6 @@ Read next: measure/recording.py, measure/replay.py.
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,7 +14,18 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import EXIT_CHECK_FAILED, UsageError
-from .options import JsonOption, split_names, with_options
+from .answer import print_json
+from .bench import parse_cpus
+from .options import (
+    CpusOption,
+    JsonOption,
+    OutOption,
+    SettingsOption,
+    TimeoutOption,
+    length_ns,
+    split_names,
+    with_options,
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -50,12 +60,8 @@ def record(
         str,
         typer.Option("--policy", "-p", help="The command's scheduling policy, as for bench: SCHED_FIFO:10."),
     ] = "SCHED_OTHER",
-    cpus: Annotated[
-        str, typer.Option(metavar="0,2-3", help="CPUs that the command may use; default: all.")
-    ] = "",
-    timeout: Annotated[
-        str, typer.Option(help="Longest time of the command; then its whole tree is ended.")
-    ] = "60s",
+    cpus: CpusOption = "",
+    timeout: TimeoutOption = "60s",
     yields: Annotated[
         bool, typer.Option("--yields", help="Tell sched_yield from preemption; slows every system call down.")
     ] = False,
@@ -70,76 +76,51 @@ def record(
         int,
         typer.Option("--buffer", min=16, max=1 << 20, metavar="KIB", help="Memory for events, of each CPU."),
     ] = 8192,
-    out: Annotated[Path | None, typer.Option(help="Folder of the run; default: out/<time>.")] = None,
+    out: OutOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Record what Linux's scheduler does with a command, some processes, or all."""
-    from ..measure.recording import record_others
+    from ..measure.recording import record_command, record_others
+    from ..policy.linux_class import parse_class
     from ..runs.folders import fresh_folder
 
-    given = {"-- COMMAND": command, "--pid": pid, "--comm": comm, "--cgroup": cgroup,
-             "--system": system, "--all": is_all}  # fmt: skip
-    chosen = [word for word, value in given.items() if value]
-    if len(chosen) != 1:
-        raise UsageError(
-            "record what? give one of -- COMMAND, --pid, --comm, --cgroup and --system TIME"
-            + (f" (got {' and '.join(chosen)})" if chosen else "")
-        )
+    _need_one({"-- COMMAND": command, "--pid": pid, "--comm": comm, "--cgroup": cgroup,
+               "--system": system, "--all": is_all})  # fmt: skip
     folder = out or fresh_folder()
     options: dict[str, Any] = {"buffer_kib": buffer_kib, "has_yields": yields, "has_causes": causes}
     if command:
-        run = _record_command(command, folder, policy, cpus, timeout, options, as_json=as_json)
+        run = record_command(
+            command,
+            folder,
+            linux_class=parse_class(policy),
+            cpus=parse_cpus(cpus),
+            timeout_ns=length_ns("--timeout", timeout),
+            # What it prints goes past our own answer.
+            output=None if as_json else Path("/dev/stderr"),
+            **options,
+        )
     else:
-        for_ns = _length("--system", system) if system else _length("--for", for_time)
+        for_ns = length_ns("--system", system) if system else length_ns("--for", for_time)
         run = record_others(
             folder, pid=pid, comm=comm or None, cgroup=cgroup or None, for_ns=for_ns, **options
         )
     tell(run, as_json=as_json)
 
 
-def _length(place: str, text: str) -> int:
-    """Read a length of time that is longer than 0."""
-    from ..units import parse_duration
-
-    length_ns = parse_duration(text, place=place)
-    if length_ns <= 0:
-        raise UsageError(f"{place} {text}: it must be longer than 0")
-    return length_ns
-
-
-def _record_command(
-    command: list[str],
-    folder: Path,
-    policy: str,
-    cpus: str,
-    timeout: str,
-    options: dict[str, Any],
-    *,
-    as_json: bool,
-) -> dict[str, Any]:
-    """Check the words that concern a command, and do it."""
-    from ..measure.recording import record_command
-    from ..policy.linux_class import parse_class
-    from .bench import parse_cpus
-
-    timeout_ns = _length("--timeout", timeout)
-    # What it prints goes past our own answer.
-    output = None if as_json else Path("/dev/stderr")
-    return record_command(
-        command,
-        folder,
-        linux_class=parse_class(policy),
-        cpus=parse_cpus(cpus),
-        timeout_ns=timeout_ns,
-        output=output,
-        **options,
-    )
+def _need_one(given: dict[str, object]) -> None:
+    """Refuse none, and several, of the words that say what is recorded."""
+    chosen = [word for word, value in given.items() if value]
+    if len(chosen) != 1:
+        raise UsageError(
+            "record what? give one of -- COMMAND, --pid, --comm, --cgroup and --system TIME"
+            + (f" (got {' and '.join(chosen)})" if chosen else "")
+        )
 
 
 def tell(run: dict[str, Any], *, as_json: bool) -> None:
     """Say what came of a recording, and leave with its exit code."""
     if as_json:
-        print(json.dumps(run, allow_nan=False))
+        print_json(run)
     else:
         from ..show.record import show_recording
 
@@ -155,10 +136,8 @@ def replay(
         list[str], typer.Option("--policy", "-p", help="Names or C files, with commas between.")
     ],
     seeds: Annotated[int, typer.Option(help="How many seeds, for policies that draw numbers.")] = 1,
-    settings: Annotated[
-        list[str], typer.Option("--set", metavar="POLICY.KNOB=VALUE", help="As for run.")
-    ] = [],  # noqa: B006, Typer copies it
-    out: Annotated[Path | None, typer.Option(help="Folder for the runs; default: out/<time>.")] = None,
+    settings: SettingsOption = [],  # noqa: B006, Typer copies it
+    out: OutOption = None,
     as_json: JsonOption = False,
     **options: Any,
 ) -> None:

@@ -8,7 +8,6 @@ Read next: report/write.py.
 
 from __future__ import annotations
 
-import json
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import UsageError
+from .answer import print_json
 from .options import JsonOption
 
 if TYPE_CHECKING:
@@ -63,8 +63,8 @@ def report(
         folder, target, figures=figures, workload=workload, baseline=baseline, is_interactive=interactive
     )
     if as_json:
-        print(json.dumps({"path": str(made.path), "bytes": made.n_bytes, "runs": made.n_runs,
-                          "figures": [str(path) for path in made.figures]}))  # fmt: skip
+        print_json({"path": str(made.path), "bytes": made.n_bytes, "runs": made.n_runs,
+                    "figures": [str(path) for path in made.figures]})  # fmt: skip
         return
     print(f"wrote {made.path}, {made.n_bytes:,} bytes, {made.n_runs:,} runs; open it in any browser")
     if made.figures:

@@ -134,8 +134,8 @@ class _Export:
     def give(self, watched: Any, picture: Any) -> None:
         """Take what was last seen."""
         if self._path or self._server:
+            from ..files import write_text
             from ..measure.top import prometheus_text
-            from ..runs.case import write_text
 
             self._text = prometheus_text(watched, picture)
             if self._path:

@@ -6,13 +6,13 @@ Read next: hosts/guest/verify.py.
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
 
 from ..errors import EXIT_CHECK_FAILED
-from .options import complete_policy
+from .answer import print_json
+from .options import JsonOption, complete_policy
 
 
 def verify(
@@ -22,14 +22,14 @@ def verify(
             metavar="POLICY", help="Names, C files or objects of BPF.", autocompletion=complete_policy
         ),
     ],
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Ask the verifier of a real kernel about policies; a refusal comes with its line."""
     from ..hosts.guest.verify import verify_policies
 
     answers = verify_policies(policies)
     if as_json:
-        print(json.dumps({"policies": answers}))
+        print_json({"policies": answers})
     else:
         for answer in answers:
             if answer["is_accepted"]:

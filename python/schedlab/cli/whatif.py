@@ -8,14 +8,14 @@ Read next: measure/whatif.py, measure/tune.py.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ..errors import EXIT_CHECK_FAILED
-from .options import JsonOption, split_names, with_options
+from .answer import print_json
+from .options import JsonOption, OutOption, SettingsOption, split_names, with_options
 
 SubjectArgument = Annotated[
     str,
@@ -23,7 +23,6 @@ SubjectArgument = Annotated[
         metavar="TRACE|RUN|WORKLOAD", help="A trace to import, the folder of a run, or a workload."
     ),
 ]
-SettingsOption = Annotated[list[str], typer.Option("--set", metavar="POLICY.KNOB=VALUE", help="As for run.")]
 MetricsOption = typer.Option(metavar="METRIC", help="Such as wakeup_p99, throughput; several give a front.")
 
 
@@ -59,7 +58,7 @@ def whatif(
     ] = "",
     settings: SettingsOption = [],  # noqa: B006
     seeds: Annotated[int, typer.Option(help="Variations of the work; the first is as it was recorded.")] = 10,
-    out: Annotated[Path | None, typer.Option(help="Folder for page and runs; default: out/<time>.")] = None,
+    out: OutOption = None,
     as_json: JsonOption = False,
     **options: Any,
 ) -> None:
@@ -93,7 +92,7 @@ def whatif(
         )
     page = write_report(folder, folder / "report.html").path
     if as_json:
-        print(json.dumps(found | {"page": str(page)}, allow_nan=False))
+        print_json(found | {"page": str(page)})
     else:
         from ..show.whatif import show_what_if
 
@@ -166,7 +165,7 @@ def tune(
         )
     page = write_report(folder, folder / "report.html").path if found["front"] else None
     if as_json:
-        print(json.dumps(found | {"page": page and str(page)}, allow_nan=False))
+        print_json(found | {"page": page and str(page)})
     else:
         from ..show.tune import show_tuned
 

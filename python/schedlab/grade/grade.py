@@ -27,9 +27,9 @@ from typing import TYPE_CHECKING, Any
 
 from .. import paths
 from ..errors import SchedlabError, UsageError
+from ..files import write_text
 from ..hosts.choose import unavailable_reason
 from ..policy.wasm_build import simulator_module
-from ..runs.case import write_text
 from . import kernel
 from .assignment import Assignment
 from .decide import Outcome, decide_all

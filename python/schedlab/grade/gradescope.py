@@ -17,7 +17,7 @@ from typing import Any
 
 from .. import paths
 from ..errors import UsageError
-from ..runs.case import write_text
+from ..files import write_json
 from .assignment import Assignment
 from .grade import SUFFIX
 
@@ -121,7 +121,7 @@ def write_results(folder: Path, result: dict[str, Any]) -> None:
     """Write `results/results.json`."""
     results = folder / "results"
     results.mkdir(exist_ok=True)
-    write_text(results / "results.json", json.dumps(result, indent=1, allow_nan=False) + "\n")
+    write_json(results / "results.json", result)
 
 
 def nothing_to_grade(assignment: Assignment, n_files: int) -> dict[str, Any]:

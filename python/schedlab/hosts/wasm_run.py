@@ -34,6 +34,7 @@ from typing import Any
 import wasmtime
 
 from .. import paths
+from ..files import write_bytes
 from ..policy.wasm_build import TABLE_BASE, simulator_module
 from ..policy.wasm_file import FUNC_KIND, Module, read_module
 from ..policy.wasm_meter import CALLBACK_LIMIT, COUNTS, FUEL, RUN_LEFT
@@ -93,9 +94,7 @@ class Engine:
         except wasmtime.WasmtimeError:
             # Not there, or of another processor or version.
             module = wasmtime.Module.from_file(self._engine, str(path))
-        scratch = compiled.with_suffix(f".{os.getpid()}")
-        scratch.write_bytes(module.serialize())
-        os.replace(scratch, compiled)
+        write_bytes(compiled, module.serialize())
         return module
 
     def run(self, request: str, limits: Limits | None = None) -> Run:

@@ -14,7 +14,6 @@ Read next: hosts/linux/recorder.py, which drives the recorder; replay.py.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import platform
 import shlex
@@ -29,6 +28,7 @@ import numpy as np
 
 from .. import __version__
 from ..errors import NotFoundError, RecordError, SchedlabError, UsageError
+from ..files import make_folder, write_json
 from ..hosts.linux.launch import Command, Launcher
 from ..hosts.linux.machine import describe_machine, find_group, steal_by_cpu, steal_since
 from ..hosts.linux.recorder import Captured, Converted, Recorder, convert_events, import_events
@@ -41,7 +41,6 @@ from ..policy.linux_class import LinuxClass
 from ..program import layout
 from ..records.file import hash_file, read_records, records_table, release
 from ..records.foreign import REMEDY, Source, find_missing, find_source
-from ..runs.case import make_folder, write_text
 from .machine_costs import costs_of, slice_of_linux
 
 if TYPE_CHECKING:
@@ -391,7 +390,7 @@ def _judge(run: dict[str, Any], out: Path, converted: Converted, steal_ns: dict[
 def _finish(out: Path, events: Path | None, run: dict[str, Any]) -> dict[str, Any]:
     """Write `run.json` last; drop the events where nothing is wrong."""
     try:
-        write_text(out / "run.json", json.dumps(run, indent=1, allow_nan=False) + "\n")
+        write_json(out / "run.json", run)
     except OSError as error:
         raise RecordError(
             f"{out}/run.json: cannot be written: {error.strerror}; the recorded events are in "

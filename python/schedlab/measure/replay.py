@@ -34,6 +34,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import RecordError
+from ..files import write_json
 from ..metrics.conservation import STILL_RUNNABLE_NS
 from ..metrics.consistency import check
 from ..metrics.timeline import Timeline
@@ -41,7 +42,7 @@ from ..program import layout
 from ..program.file import Program, StringTable, find_program, program_bytes, read_program
 from ..records.file import Kind, Records, Stop, read_records
 from ..report.by_task import RECORDED
-from ..runs.case import folder_name, write_text
+from ..runs.case import folder_name
 from ..runs.folders import find_records
 from ..workload.model import Workload
 from .causes import Op, find_causes
@@ -443,7 +444,7 @@ def keep_recorded(folder: Path, out: Path, workload: Workload) -> None:
     try:
         kept.mkdir(parents=True)
         shutil.copyfile(Path(folder) / "tasks.parquet", kept / "tasks.parquet")
-        write_text(kept / "recorded.json", json.dumps(run, indent=1, allow_nan=False) + "\n")
+        write_json(kept / "recorded.json", run)
     except OSError as error:
         raise RecordError(
             f"{kept}: cannot be written: {error.strerror}; make room and replay again"

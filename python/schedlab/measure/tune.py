@@ -27,11 +27,11 @@ from typing import Any
 import numpy as np
 
 from ..errors import UnavailableError, UsageError
+from ..files import write_json
 from ..hosts.choose import engine_of
 from ..metrics.dictionary import DICTIONARY
 from ..policy.build import BuiltPolicy, build_policy
 from ..policy.find import parse_settings, show_value
-from ..runs.case import write_text
 from ..runs.compare import compare_values
 from ..runs.gate import Condition, parse_condition
 from ..runs.run import Prepared, RunSet, finish, make_plan, prepare
@@ -207,7 +207,7 @@ def tune(
         result = _confirm(found, trials, prepared, plan, question, default, names)
     finally:
         shutil.rmtree(out / "work", ignore_errors=True)
-    write_text(out / TUNE_FILE, json.dumps(found, indent=1, allow_nan=False) + "\n")
+    write_json(out / TUNE_FILE, found)
     return found, result
 
 

@@ -14,7 +14,6 @@ Read next: fidelity.py; report/what_if.py and show/whatif.py, which draw it.
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 import tempfile
@@ -27,13 +26,14 @@ from typing import Any
 import numpy as np
 
 from ..errors import NotFoundError, UsageError, did_you_mean
+from ..files import write_json
 from ..hosts.choose import engine_of
 from ..metrics.dictionary import DICTIONARY, find_metric
 from ..model import CPUS_MAX
 from ..policy.build import build_policy
 from ..policy.find import list_policies, load_policy, show_value
 from ..program.file import read_program
-from ..runs.case import folder_name, write_text
+from ..runs.case import folder_name
 from ..runs.compare import compare_runs, compare_values
 from ..runs.plan import Plan
 from ..runs.run import RunSet, make_plan, run_plan, write_list
@@ -227,7 +227,7 @@ def what_if(
             )
         _rank(found, [each for each in alternatives if not each.error])
         _advise(found, plan, partial(_confirm, found, plan, on_start, on_result))
-    write_text(out / WHATIF_FILE, json.dumps(found, indent=1, allow_nan=False) + "\n")
+    write_json(out / WHATIF_FILE, found)
     return found, runs
 
 

@@ -25,7 +25,8 @@ from typing import Any
 
 from .. import paths
 from ..errors import PolicyError, UnavailableError, did_you_mean
-from ..tools import ask, made_whole, version_of
+from ..files import made_whole
+from ..tools import ask, version_of
 from ..waiting import announced
 from .bpf import Toolchain, check_for_linux, compile_object, find_bpf_compiler, is_object
 from .check import check_callbacks, check_object

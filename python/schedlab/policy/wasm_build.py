@@ -30,7 +30,8 @@ from pathlib import Path
 
 from .. import paths
 from ..errors import PolicyError, SchedlabError, UnavailableError
-from ..tools import ask, made_whole, version_of
+from ..files import made_whole
+from ..tools import ask, version_of
 from ..waiting import announced
 from . import jail
 from .build import compiler_messages, struct_ops_flags

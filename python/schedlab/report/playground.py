@@ -27,6 +27,7 @@ from typing import Any
 from markupsafe import Markup
 
 from ..errors import UsageError
+from ..files import make_folder, write_text
 from ..html import embedded, render
 from ..metrics.dictionary import DICTIONARY, HEADLINES
 from ..paths import include_folder, resource_root
@@ -36,7 +37,7 @@ from ..policy.wasm_build import LINK_FLAGS, POLICY_FLAGS, SUPPORT, SUPPORT_FLAGS
 from ..program import layout
 from ..program.compiler import compile_workload
 from ..program.file import Program
-from ..runs.case import make_folder, work_options, write_text
+from ..runs.case import work_options
 from ..stats.sentences import is_share, label
 from ..stats.warnings import SURVIVAL, SurvivorsWarning
 from ..workload.find import load_workload

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UnavailableError, UsageError
+from ..files import write_asked
 from ..html import embedded, figure, render
 from ..metrics.dictionary import DICTIONARY
 from ..plots.installed import why_no_charts
@@ -96,10 +97,7 @@ def write_report(
         if figures is not None:
             written += _save_figures(section, drawn, Path(figures))
     text = _page(sections, bodies, what_if_section(Path(folder), bodies), lacking, playground)
-    try:
-        Path(out).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"--out {out}: cannot be written: {error.strerror}") from error
+    write_asked("--out", Path(out), text)
     n_runs = sum(len(section.runs) for section in sections)
     return Report(Path(out), len(text.encode()), n_runs, written)
 

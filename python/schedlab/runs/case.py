@@ -9,7 +9,6 @@ Read next: hosts/sim.py for how a host does it, judge.py for what it is worth.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import platform
 import re
@@ -23,7 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 from .. import paths
 from ..calibration import DEFAULT_CALIBRATION
-from ..errors import SchedlabError, UnavailableError, UsageError
+from ..errors import SchedlabError, UnavailableError
+from ..files import write_bytes, write_files, write_json, write_text
 from ..hosts.choose import VIRTUAL
 from ..hosts.host import Host, Job
 from ..hosts.kinds import cost_ns, device_of
@@ -112,7 +112,7 @@ class Programs:
                 assert folder is not None, "without a folder of all runs there is the run's own"
                 folder.mkdir(parents=True, exist_ok=True)
                 path = (folder / file_name).resolve()
-                _write_whole(path, lambda scratch: scratch.write_bytes(program.data))
+                write_bytes(path, program.data)
                 if self._out:
                     self._files[key] = path
             return program, path
@@ -212,8 +212,7 @@ def listed(run: dict[str, Any]) -> dict[str, Any]:
 
 def write_run(run: dict[str, Any]) -> None:
     """Write `run.json`, the last file of a run."""
-    path = Path(run["directory"]) / "run.json"
-    write_text(path, json.dumps(run, indent=1, allow_nan=False) + "\n")
+    write_json(Path(run["directory"]) / "run.json", run)
 
 
 def mark_failed(run: dict[str, Any], error: OSError) -> None:
@@ -377,40 +376,3 @@ def work_options(*, are_roots_woken: bool) -> tuple[tuple[str, str], ...]:
         for name in ("pi_ps", "matmul_ps", "spin_ps")
     )
     return (("--arrivals", "roots"), *work) if are_roots_woken else work
-
-
-def make_folder(folder: Path, *, out: Path | None = None) -> None:
-    """Make the folder into which runs go, before anything is done for them."""
-    named = out or folder
-    str(named).encode()  # the command line says what is wrong with a name that is not UTF-8
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"--out {named}: cannot be made: {error.strerror}; name another folder") from error
-    if not os.access(folder, os.W_OK):
-        raise UsageError(f"--out {named}: may not be written; name another folder")
-
-
-def write_files(files: Mapping[str, bytes], folder: Path) -> None:
-    """Write files, with the folders that they are in."""
-    for name, content in files.items():
-        file = folder / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(content)
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    _write_whole(path, lambda scratch: scratch.write_text(text, encoding="utf-8"))
-
-
-def _write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """Write beside the file, then put that in its place; two processes may write the same one."""
-    scratch = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        write(scratch)
-        os.replace(scratch, path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            scratch.unlink()
-        raise

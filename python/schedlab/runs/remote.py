@@ -32,6 +32,7 @@ from typing import Any
 
 from .. import paths
 from ..errors import SchedlabError, UnavailableError, UsageError
+from ..files import write_files
 from ..hosts.choose import build_for, unavailable_reason
 from ..model import Execution
 from ..policy.build import BuiltPolicy, find_compiler
@@ -47,7 +48,6 @@ from .case import (
     listed,
     mark_failed,
     run_case,
-    write_files,
     write_run,
 )
 from .plan import Plan, host_of

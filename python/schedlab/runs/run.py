@@ -34,13 +34,14 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import PolicyError, SpecError, SpecFault, UsageError
+from ..files import make_folder, write_text
 from ..hosts.choose import VIRTUAL, WITH_GROUPS, build_for, engine_of
 from ..model import Execution
 from ..policy.build import BuiltPolicy, need_compiler
 from ..policy.find import Policy, Variant, find_policy, load_policy, parse_settings, policy_name
 from ..workload.model import Workload
 from ..workload.phases import walk
-from .case import Case, Programs, RunContext, environment_of, folder_name, folder_of, make_folder, write_text
+from .case import Case, Programs, RunContext, environment_of, folder_name, folder_of
 from .compare import compare_runs
 from .plan import Plan, host_of, make_plan, wrong_seed
 from .remote import collect, send

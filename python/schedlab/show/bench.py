@@ -21,7 +21,7 @@ from ..metrics.disturbance import DISTURBED_MAX, describe_counted, describe_dist
 from ..stats.decide import EXPLORATORY
 from ..stats.inference import CONFIDENCE
 from ..stats.sentences import p_text, show_change, show_time
-from .tables import _console, say, show_table
+from .tables import say, show_table
 from .usage import show_figure
 
 if TYPE_CHECKING:
@@ -47,15 +47,13 @@ def show_bench(result: BenchResult, *, is_plain: bool) -> None:
     if is_plain:
         print(plain_text(result))
         return
-    console = _console()
     plan = result.plan
     say(
-        console,
         f"[bold]{escape(shlex.join(plan.argv))}[/]: {plan.n_rounds} rounds"
         f" after {plan.n_warmups} to warm up, order drawn from seed {plan.seed}; "
         + escape("".join(f"{text}; " for text in _conditions(plan)))
         + f"{escape(str(result.machine['cpu']))}, {result.machine['cpus']} CPUs, "
-        f"Linux {escape(result.machine['kernel'])}",
+        f"Linux {escape(result.machine['kernel'])}"
     )
     shown = _shown_figures(result)
     columns = [("policy", [escape(policy) for policy in result.summaries])]
@@ -65,18 +63,17 @@ def show_bench(result: BenchResult, *, is_plain: bool) -> None:
         )
         if figure == "wall_ns":
             columns.append(("interval", [_interval(s[figure]) for s in result.summaries.values()]))
-    show_table(console, f"means; interval: {CONFIDENCE:.0%}, of the mean wall time; --json has all", columns)
+    show_table(f"means; interval: {CONFIDENCE:.0%}, of the mean wall time; --json has all", columns)
     for line in _recorded_lines(result) + _sentences(result):
-        say(console, "  " + escape(line))
+        say("  " + escape(line))
     for warning in result.warnings:
         place = f"{warning['policy']}, " if "policy" in warning else ""
         place += f"{warning['figure']}: " if "figure" in warning else ""
         say(
-            console,
-            f"  [yellow]{warning['kind']}[/]: {escape(place)}{escape(warning['text'])}; {escape(warning['hint'])}",
+            f"  [yellow]{warning['kind']}[/]: {escape(place)}{escape(warning['text'])}; {escape(warning['hint'])}"
         )
         for line in warning.get("stderr", ()):
-            say(console, f"    | {escape(line)}")
+            say(f"    | {escape(line)}")
 
 
 def show_commands(measured: Sequence[tuple[Series, BenchResult]]) -> None:
@@ -89,7 +86,7 @@ def show_commands(measured: Sequence[tuple[Series, BenchResult]]) -> None:
         ("wall", [show_time(1e9 * row["mean"]) for row in found]),
         ("relative", [f"{row['mean'] / fastest:.2f}" for row in found]),
     ]
-    show_table(_console(), "commands, the fastest first; they ran one after another", columns)
+    show_table("commands, the fastest first; they ran one after another", columns)
 
 
 def _shown_figures(result: BenchResult) -> list[str]:

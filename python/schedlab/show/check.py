@@ -13,7 +13,6 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-from rich.console import Console
 from rich.markup import escape
 
 from ..check.coverage import ranges
@@ -28,7 +27,7 @@ from ..program.file import find_program
 from ..records.file import read_records
 from ..runs.junit import junit_of
 from ..stats.sentences import show_time
-from .tables import _console, say
+from .tables import say
 
 #: How much of a run is drawn around a failure.
 WINDOW_NS = 100 * MS
@@ -36,10 +35,9 @@ WINDOW_NS = 100 * MS
 
 def show_report(report: Report, task: Task, saved: list[Saved]) -> None:
     """Print what a search has found."""
-    console = _console()
     name = escape(task.built.policy.name)
     for found, files in zip(report.found, saved, strict=True):
-        _show_found(console, found, files, task)
+        _show_found(found, files, task)
     covered = [
         ", ".join(sorted(report.roles)),
         f"{', '.join(map(str, sorted(report.cpus)))} CPUs",
@@ -53,19 +51,18 @@ def show_report(report: Report, task: Task, saved: list[Saved]) -> None:
     tried = f"{report.n_worlds:,} worlds in {report.seconds:.0f} s ({'; '.join(filter(None, covered))})"
     held = ", ".join(sorted(task.held))
     if report.found:
-        say(console, f"[bold red]{name} failed[/] in {tried}; held against it: {held}.")
+        say(f"[bold red]{name} failed[/] in {tried}; held against it: {held}.")
     else:
         say(
-            console,
             f"[bold]No counter-example for {name}[/] in {tried}; held against it: {held}. The longest wait was "
-            f"{show_time(report.longest_wait_ns)}. This is no proof: what was not tried may fail.",
+            f"{show_time(report.longest_wait_ns)}. This is no proof: what was not tried may fail."
         )
     if report.coverage and report.coverage.never:
-        say(console, f"Never reached: {escape(ranges(report.coverage.never))}.")
+        say(f"Never reached: {escape(ranges(report.coverage.never))}.")
     if report.coverage and report.coverage.in_part:
-        say(console, f"Of these a branch was never taken: {escape(ranges(report.coverage.in_part))}.")
+        say(f"Of these a branch was never taken: {escape(ranges(report.coverage.in_part))}.")
     if report.is_interrupted:
-        say(console, "Interrupted: what was found until then is above.")
+        say("Interrupted: what was found until then is above.")
 
 
 def _lines(report: Report) -> str:
@@ -104,11 +101,11 @@ def _schedules(report: Report) -> list[str]:
     return [f"{text} ({windows[0].bound}){rest}"]
 
 
-def _show_found(console: Console, found: Found, files: Saved, task: Task) -> None:
+def _show_found(found: Found, files: Saved, task: Task) -> None:
     """One failure: what, where, who ran meanwhile, and how to repeat it."""
     small, finding = found.smallest, found.smallest.finding
-    say(console, f"[bold red]{finding.broken}[/]: {escape(PROPERTIES[finding.broken])}")
-    say(console, f"  {escape(finding.text)}")
+    say(f"[bold red]{finding.broken}[/]: {escape(PROPERTIES[finding.broken])}")
+    say(f"  {escape(finding.text)}")
     if small.world.given is None:
         print("\n" + _indented(_tasks(small.world)) + "\n")
     if text := columns(finding.text, task.built.policy.path):
@@ -116,20 +113,19 @@ def _show_found(console: Console, found: Found, files: Saved, task: Task) -> Non
     if files.run and (text := _chart(files.run, finding.text)):
         print(_indented(text) + "\n")
     say(
-        console,
         f"  Found with {found.first.n_tasks} tasks on {_cpus(found.first)}; smallest: {small.world.n_tasks} on "
         f"{_cpus(small.world)}, after {small.n_trials} trials in {small.seconds:.1f} s. Seen {found.n_seen} times."
         if small.world.given is None
-        else f"  On {_cpus(small.world)}, seed {small.world.seed}. Seen {found.n_seen} times.",
+        else f"  On {_cpus(small.world)}, seed {small.world.seed}. Seen {found.n_seen} times."
     )
-    say(console, f"  Repeat it:   {escape(files.run_command)}")
+    say(f"  Repeat it:   {escape(files.run_command)}")
     if files.replay_command != files.run_command:
-        say(console, f"  Once mended: {escape(files.replay_command)}")
+        say(f"  Once mended: {escape(files.replay_command)}")
     if found.strategy:
-        say(console, f"  First found with {found.strategy}.")
+        say(f"  First found with {found.strategy}.")
     if files.on_linux:
-        say(console, f"  {escape(files.on_linux[:1].upper() + files.on_linux[1:])}")
-    say(console, f"  Its run:     {escape(str(files.run))}\n" if files.run else "")
+        say(f"  {escape(files.on_linux[:1].upper() + files.on_linux[1:])}")
+    say(f"  Its run:     {escape(str(files.run))}\n" if files.run else "")
 
 
 def _cpus(world: World) -> str:

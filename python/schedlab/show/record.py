@@ -18,7 +18,7 @@ from ..paths import own_command
 from ..report.by_task import disturbed_text, is_disturbed
 from ..stats.sentences import show_number
 from ..units import format_duration
-from .tables import COLUMNS, _console, _plain_table, say
+from .tables import COLUMNS, plain_table, say, show
 
 #: What a reader asks first of a recording; the rest is in its tables.
 _SHOWN = {
@@ -34,30 +34,27 @@ UNWOKEN_MAX = 0.1
 
 def show_recording(run: dict[str, Any]) -> None:
     """Print a recording."""
-    console = _console()
-    recording = run["recording"]
-    console.print(
+    say(
         f"[bold]{escape(run['title'])}[/] under {escape(run['policy'])}: {len(run['tasks']):,} tasks, "
-        f"{recording['events']:,} events of the kernel",
-        highlight=False,
-        soft_wrap=True,
+        f"{run['recording']['events']:,} events of the kernel",
+        is_whole=True,
     )
     if run["metrics"]:
-        table = _plain_table(console, "")
+        table = plain_table()
         table.add_column("")
         table.add_column("", justify="right")
         for name, heading in _SHOWN.items():
             table.add_row(heading, show_number(name, run["metrics"][name]))
         table.show_header = False
-        console.print(table, highlight=False)
+        show(table)
     for line in _remarks(run):
-        say(console, line)
+        say(line)
     # A line to be copied into a shell, whatever the name.
-    folder = escape(shlex.quote(run["directory"]))
-    console.print(f"all of it: {escape(run['directory'])}; to go on:", highlight=False, soft_wrap=True)
+    folder = shlex.quote(run["directory"])
+    print(f"all of it: {run['directory']}; to go on:")
     lab = own_command()
     for words in (f"gantt {folder}", f"trace {folder}", f"replay {folder} --policy cfs,rr"):
-        console.print(f"  {lab} {words}", highlight=False, soft_wrap=True)
+        print(f"  {lab} {words}")
 
 
 def _remarks(run: dict[str, Any]) -> list[str]:
@@ -120,7 +117,7 @@ def show_recorded(folder: Path) -> None:
     if not metrics:
         return
     for line in (*_disturbed(run), *_clocks(run)):
-        say(_console(), escape(line))
+        say(escape(line))
     if is_disturbed(run):
         return
     words = [
@@ -129,9 +126,8 @@ def show_recorded(folder: Path) -> None:
         if metrics.get(name) is not None
     ]
     say(
-        _console(),
         f"[bold]as recorded[/] on {escape(run['host'])} under {escape(run['policy'])}: "
-        + escape(", ".join(words)),
+        + escape(", ".join(words))
     )
 
 
@@ -147,4 +143,4 @@ def show_replayed(runs: list[dict[str, Any]]) -> None:
                 text += f"; {part['tasks_short']} with less than 95 % of theirs, such as {', '.join(part['short'])}"
             said[run["policy"], text] = f"[bold]{escape(run['policy'])}[/]: {escape(text)}"
     for line in said.values():
-        say(_console(), line)
+        say(line)

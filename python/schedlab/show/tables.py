@@ -61,18 +61,13 @@ def _is_measured() -> bool:
     return Console().is_terminal or os.environ.get("COLUMNS", "").isdecimal()
 
 
-def say(console: Console, markup: str) -> None:
-    """Print a sentence: broken between words where the width is known, in one line where it is not."""
-    if not _is_measured():
-        console.print(markup, highlight=False, soft_wrap=True)
+def say(markup: str, *, is_whole: bool = False) -> None:
+    """Print a sentence: broken between words where the width is known and it need not stay whole, else in one line."""
+    if is_whole or not _is_measured():
+        _console().print(markup, highlight=False, soft_wrap=True)
         return
     text = markup.lstrip(" ")
-    console.print(Padding(text, (0, 0, 0, len(markup) - len(text)), expand=False), highlight=False)
-
-
-def _say_plain(console: Console, text: str) -> None:
-    """Print a line as it is, such as one to be copied."""
-    console.print(text, markup=False, soft_wrap=True, highlight=False)
+    _console().print(Padding(text, (0, 0, 0, len(markup) - len(text)), expand=False), highlight=False)
 
 
 def _mean(runs: list[dict[str, Any]], name: str) -> float | None:
@@ -83,58 +78,54 @@ def _mean(runs: list[dict[str, Any]], name: str) -> float | None:
 
 def show_runs(result: RunSet) -> None:
     """Print what came of a plan: the verdict, a table per workload, the failures."""
-    console = _console()
-    _show_verdict(console, result)
+    _show_verdict(result)
     groups: dict[tuple[Any, ...], dict[str, list[dict[str, Any]]]] = {}
     for run in result.runs:
         key = (run["workload"], run["host"], run["cpus"])
         groups.setdefault(key, {}).setdefault(run["policy"], []).append(run)
     for (workload, _, _), policies in groups.items():
-        console.print()
-        _show_run_table(console, workload, policies)
-        _show_usage(console, [run for runs in policies.values() for run in runs])
+        print()
+        _show_run_table(workload, policies)
+        _show_usage([run for runs in policies.values() for run in runs])
     for comparison in result.comparisons:
         if comparison["error"]:
-            console.print(
+            say(
                 f"[red]{escape(comparison['workload'])}, {escape(comparison['policy_a'])} against "
                 f"{escape(comparison['policy_b'])}: {escape(comparison['error'])}[/red]"
             )
     for key in groups:
-        _show_findings(console, key, result.comparisons)
-    _show_machine(console, result.runs)
-    console.print(f"\nRuns, tables and records: {escape(str(result.out))}/", soft_wrap=True)
+        _show_findings(key, result.comparisons)
+    _show_machine(result.runs)
+    print(f"\nRuns, tables and records: {result.out}/")
 
 
-def _show_usage(console: Console, runs: list[dict[str, Any]]) -> None:
+def _show_usage(runs: list[dict[str, Any]]) -> None:
     """Print what `time` prints, where the runs were Linux's own."""
     from .usage import usage_columns
 
     columns = usage_columns(runs)
     if columns:
-        console.print()
-        show_table(console, "all processes together", columns)
+        print()
+        show_table("all processes together", columns)
     reasons = {run["no_records"] for run in runs if run.get("no_records")}
     for reason in reasons:
-        say(
-            console,
-            f"[yellow]not recorded[/]: {escape(reason)}; so there are no wake-up latencies and migrations",
-        )
+        say(f"[yellow]not recorded[/]: {escape(reason)}; so there are no wake-up latencies and migrations")
 
 
-def _show_machine(console: Console, runs: list[dict[str, Any]]) -> None:
+def _show_machine(runs: list[dict[str, Any]]) -> None:
     """Print the warnings about this machine, for runs on Linux itself."""
     from .usage import machine_warnings
 
     for warning in machine_warnings(runs):
-        say(console, f"  [yellow]{warning['kind']}[/]: {escape(warning['text'])}; {escape(warning['hint'])}")
+        say(f"  [yellow]{warning['kind']}[/]: {escape(warning['text'])}; {escape(warning['hint'])}")
 
 
-def _show_verdict(console: Console, result: RunSet) -> None:
+def _show_verdict(result: RunSet) -> None:
     """Say first whether the numbers may be believed."""
     failed = [run for run in result.runs if run["status"] != "ok"]
     good = len(result.runs) - len(failed)
     if good:
-        console.print(f"Consistency: ok in {good} of {len(result.runs)} runs", style="green")
+        say(f"[green]Consistency: ok in {good} of {len(result.runs)} runs[/]")
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for run in failed:
         # A policy that does not compile fails everywhere in the same words.
@@ -143,13 +134,13 @@ def _show_verdict(console: Console, result: RunSet) -> None:
     for (place, policy, error), runs in groups.items():
         seeds = "" if place == "every workload" else f", seed {runs[0]['seed']}"
         more = f" (and {len(runs) - 1} more seeds)" if seeds and len(runs) > 1 else ""
-        say(console, f"[red bold]failed[/] {escape(place)}, {escape(policy)}{seeds}{more}: {escape(error)}")
+        say(f"[red bold]failed[/] {escape(place)}, {escape(policy)}{seeds}{more}: {escape(error)}")
         if seeds and Path(runs[0]["directory"], "records.slr").exists():
-            _say_plain(console, f"  to see it: {own_command()} gantt {shlex.quote(runs[0]['directory'])}")
-    _show_logs(console, result.runs)
+            print(f"  to see it: {own_command()} gantt {shlex.quote(runs[0]['directory'])}")
+    _show_logs(result.runs)
 
 
-def _show_logs(console: Console, runs: list[dict[str, Any]]) -> None:
+def _show_logs(runs: list[dict[str, Any]]) -> None:
     """Print the last lines of what each policy printed, once for all of its runs."""
     printed: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for run in runs:
@@ -158,26 +149,26 @@ def _show_logs(console: Console, runs: list[dict[str, Any]]) -> None:
     for (workload, policy), of_policy in printed.items():
         run = next((run for run in of_policy if run["status"] != "ok"), of_policy[0])
         more = f" ({len(of_policy) - 1} more runs printed, too)" if len(of_policy) > 1 else ""
-        _say_plain(console, f"{workload}, {policy}, seed {run['seed']} printed, at its end{more}:")
+        print(f"{workload}, {policy}, seed {run['seed']} printed, at its end{more}:")
         for line in run["log"]:
-            _say_plain(console, f"  | {line}")
-        _say_plain(console, f"  all of it: {Path(run['directory'], LOG_FILE)}")
+            print(f"  | {line}")
+        print(f"  all of it: {Path(run['directory'], LOG_FILE)}")
 
 
-def _show_findings(console: Console, key: tuple[Any, ...], comparisons: list[dict[str, Any]]) -> None:
+def _show_findings(key: tuple[Any, ...], comparisons: list[dict[str, Any]]) -> None:
     """Say which policies differ on one workload, what differs most first."""
     here = [c for c in comparisons if (c["workload"], c["host"], c["cpus"]) == key and c["metrics"]]
     if not here:
         return
-    console.print()
-    _show_warnings(console, here, is_grave=True)
-    console.print(f"[bold]{escape(key[0])}[/]: what the numbers say", highlight=False)
+    print()
+    _show_warnings(here, is_grave=True)
+    say(f"[bold]{escape(key[0])}[/]: what the numbers say")
     for line in findings(here):
-        say(console, f"  {escape(line)}")
-    _show_warnings(console, here)
+        say(f"  {escape(line)}")
+    _show_warnings(here)
 
 
-def _show_warnings(console: Console, comparisons: list[dict[str, Any]], *, is_grave: bool = False) -> None:
+def _show_warnings(comparisons: list[dict[str, Any]], *, is_grave: bool = False) -> None:
     """Print the warnings about the numbers, each kind once per policy; the grave kind in red."""
     seen = set()
     style = "red bold" if is_grave else "yellow"
@@ -192,29 +183,33 @@ def _show_warnings(console: Console, comparisons: list[dict[str, Any]], *, is_gr
             more = len(warning["metrics"]) - 1
             others = f" (and {more} more metric{'s' * (more > 1)})" if label and more else ""
             say(
-                console,
                 f"  [{style}]{warning['kind']}[/]: {escape(label)}{escape(warning['text'])}{others}; "
-                f"{escape(warning['hint'])}",
+                f"{escape(warning['hint'])}"
             )
 
 
-def _plain_table(console: Console, title: str) -> Table:
+def show(table: Table) -> None:
+    """Print a table."""
+    _console().print(table, highlight=False)
+
+
+def plain_table(title: str = "") -> Table:
     """A table without bars, and without a rule where that would cost too much width."""
     return Table(
         title=escape(title),
         title_justify="left",
         title_style="bold",
-        box=SIMPLE_HEAD if console.width >= 100 else None,
+        box=SIMPLE_HEAD if _console().width >= TABLE_WIDTH_MIN else None,
         show_edge=False,
         padding=(0, 1, 0, 0),
         header_style="underline",
     )
 
 
-def show_table(console: Console, title: str, columns: Sequence[tuple[str, Sequence[str]]]) -> None:
+def show_table(title: str, columns: Sequence[tuple[str, Sequence[str]]]) -> None:
     """Print a table; one that is too wide in several parts, each with the first column."""
-    for number, part in enumerate(_parts(columns, console.width)):
-        table = _plain_table(console, title if number == 0 else "continued")
+    for number, part in enumerate(_parts(columns, _console().width)):
+        table = plain_table(title if number == 0 else "continued")
         for heading, _ in part:
             # Only a name may be broken, where it leaves no room for its numbers.
             is_name = heading == part[0][0]
@@ -226,7 +221,7 @@ def show_table(console: Console, title: str, columns: Sequence[tuple[str, Sequen
             )
         for row in zip(*(cells for _, cells in part), strict=True):
             table.add_row(*row)
-        console.print(table, highlight=False)
+        show(table)
 
 
 def _parts(columns: Sequence[Any], width: int) -> Iterator[list[Any]]:
@@ -239,7 +234,7 @@ def _parts(columns: Sequence[Any], width: int) -> Iterator[list[Any]]:
         rest = rest[nr:]
 
 
-def _show_run_table(console: Console, workload: str, policies: dict[str, list[dict[str, Any]]]) -> None:
+def _show_run_table(workload: str, policies: dict[str, list[dict[str, Any]]]) -> None:
     """One row per policy: means over the seeds."""
     first = next(iter(policies.values()))[0]
     seeds = max(len(runs) for runs in policies.values())
@@ -253,7 +248,7 @@ def _show_run_table(console: Console, workload: str, policies: dict[str, list[di
             columns.append((heading, [_cell(name, values, policy) for policy in policies]))
     bad = [sum(run["status"] != "ok" for run in runs) for runs in policies.values()]
     columns.append(("check", [f"[red]{n} of {seeds} failed[/red]" if n else "ok" for n in bad]))
-    show_table(console, title, columns)
+    show_table(title, columns)
 
 
 def _column_width(column: tuple[str, list[str]]) -> int:
@@ -263,9 +258,7 @@ def _column_width(column: tuple[str, list[str]]) -> int:
     return max(map(len, lines)) + 2
 
 
-def _show_workload_table(
-    console: Console, name: str, groups: dict[str, dict[str, list[dict[str, Any]]]]
-) -> None:
+def _show_workload_table(name: str, groups: dict[str, dict[str, list[dict[str, Any]]]]) -> None:
     """One metric: a row per workload, a column per policy."""
     policies = list(dict.fromkeys(policy for runs in groups.values() for policy in runs))
     labels: list[str] = []
@@ -277,7 +270,7 @@ def _show_workload_table(
         for policy in policies:
             cells[policy].append(_cell(name, values, policy))
     columns = [("workload", labels), *((escape(policy), cells[policy]) for policy in policies)]
-    show_table(console, f"{name}: {DICTIONARY[name].formula}", columns)
+    show_table(f"{name}: {DICTIONARY[name].formula}", columns)
 
 
 def _cell(name: str, values: dict[str, float | None], policy: str) -> str:
@@ -294,101 +287,85 @@ def _cell(name: str, values: dict[str, float | None], policy: str) -> str:
 
 def show_demo(result: RunSet) -> None:
     """Print the demo's tables and how to go on."""
-    console = _console()
-    _show_verdict(console, result)
+    _show_verdict(result)
     lab = own_command()
     main = next((run["workload"] for run in result.runs), None)
     groups: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for run in result.runs:
         groups.setdefault(run["workload"], {}).setdefault(run["policy"], []).append(run)
     if main is not None:
-        console.print()
-        _show_run_table(console, main, groups[main])
+        print()
+        _show_run_table(main, groups[main])
         for name in ("turnaround_ns_mean", "response_ns_mean", "starvation_ns"):
-            console.print()
-            _show_workload_table(console, name, groups)
+            print()
+            _show_workload_table(name, groups)
         is_parallel = any(run["cpus"] > 1 for run in result.runs)
         note = "In brackets: the number of CPUs, where it is not one.\n"
-        console.print("\n" + (note if is_parallel else ""), highlight=False)
+        print("\n" + (note if is_parallel else ""))
     for workload in groups:
         if text := fixed_makespan([c for c in result.comparisons if c["workload"] == workload]):
-            say(console, f"{escape(workload)}: {text}")
-    console.print(f"\nRuns, tables and records: {escape(str(result.out))}/", soft_wrap=True)
-    console.print(
+            say(f"{escape(workload)}: {text}")
+    print(f"\nRuns, tables and records: {result.out}/")
+    print(
         "All policies got the same work: same tasks, same arrivals, same seeds.\n"
         "Bold is the best mean; the page says which differences are more than chance.\n"
         f"`{lab} metrics` explains the columns.\n"
-        f"Your own policy: `{lab} new mine` writes one that works, and says how to go on.",
-        highlight=False,
-        markup=False,
+        f"Your own policy: `{lab} new mine` writes one that works, and says how to go on."
     )
 
 
 def show_policies(entries: list[dict[str, Any]]) -> None:
     """Print the policies with their knobs."""
-    console = _console()
     for entry in entries:
         if entry["error"]:
-            console.print(
-                f"[red bold]{escape(entry['name'])}[/]  {escape(entry['error'])}",
-                highlight=False,
-                soft_wrap=True,
-            )
+            say(f"[red bold]{escape(entry['name'])}[/]  {escape(entry['error'])}", is_whole=True)
             continue
-        declared = {True: "work-conserving", False: "not work-conserving", None: ""}
-        console.print(
-            f"[bold]{escape(entry['name'])}[/]  {escape(entry['summary'])}"
-            + (
-                f" [dim]({declared[entry['work_conserving']]})[/]"
-                if entry["work_conserving"] is not None
-                else ""
-            ),
-            highlight=False,
+        declared = {True: " [dim](work-conserving)[/]", False: " [dim](not work-conserving)[/]", None: ""}
+        say(
+            f"[bold]{escape(entry['name'])}[/]  {escape(entry['summary'])}{declared[entry['work_conserving']]}"
         )
         for knob in entry["knobs"]:
-            console.print(
+            say(
                 f"    {escape(knob['name'])} = {knob['default_text']}  [dim]{knob['range_text']}[/]  "
-                f"{escape(knob['text'])}",
-                highlight=False,
+                f"{escape(knob['text'])}"
             )
 
 
-def _show_rows(console: Console, rows: list[dict[str, Any]], columns: tuple[str, ...]) -> None:
+def _show_rows(rows: list[dict[str, Any]], columns: tuple[str, ...]) -> None:
     """A plain table of some keys of dicts; in a narrow terminal a paragraph for each, where no word is broken."""
-    if console.width < TABLE_WIDTH_MIN:
+    if _console().width < TABLE_WIDTH_MIN:
         for row in rows:
-            say(console, f"[bold]{escape(str(row[columns[0]]))}[/]")
+            say(f"[bold]{escape(str(row[columns[0]]))}[/]")
             for column in columns[1:]:
                 if str(row[column]) not in ("", "-"):
-                    say(console, f"    [dim]{column}[/] {escape(str(row[column]))}")
+                    say(f"    [dim]{column}[/] {escape(str(row[column]))}")
         return
     table = Table(box=None, pad_edge=False)
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
         table.add_row(*(escape(str(row[column])) for column in columns))
-    console.print(table)
+    show(table)
 
 
 def show_workloads(entries: list[dict[str, Any]]) -> None:
     """Print the workloads."""
-    _show_rows(_console(), entries, ("name", "tasks", "cpus", "title", "question"))
+    _show_rows(entries, ("name", "tasks", "cpus", "title", "question"))
 
 
 def show_workload(entry: dict[str, Any]) -> None:
     """Print one workload, as `schedlab workloads NAME --json` has it."""
-    console = _console()
-    say(console, f"[bold]{escape(entry['name'])}[/]  {escape(entry['title'])}")
+    say(f"[bold]{escape(entry['name'])}[/]  {escape(entry['title'])}")
     place = f"{entry['path']}; cpus = {entry['cpus']}"
     for text in (entry["question"], *entry["description"].strip().splitlines(), place):
         if text:
-            say(console, f"    {escape(text)}")
+            say(f"    {escape(text)}")
     for name, value in entry["values"].items():
         default = "" if value == entry["params"][name] else f" [dim](default {entry['params'][name]})[/]"
-        say(console, f"    {escape(name)} = {escape(value)}{default}  {escape(entry['about'][name])}")
+        say(f"    {escape(name)} = {escape(value)}{default}  {escape(entry['about'][name])}")
     for each in entry["classes"]:
         parent = f", spawned by {each['parent']}" if each["parent"] else ""
-        say(console, f"    task {escape(each['name'])}: {each['tasks']}{escape(parent)}")
+        say(f"    task {escape(each['name'])}: {each['tasks']}{escape(parent)}")
 
 
 def show_metrics(entries: list[dict[str, Any]]) -> None:
@@ -397,18 +374,14 @@ def show_metrics(entries: list[dict[str, Any]]) -> None:
         entry | {"better": "" if entry["direction"] == "none" else entry["direction"]} for entry in entries
     ]
     columns = ("name", "unit", "better", "level", "formula", "reference")
-    _show_rows(_console(), rows, columns)
+    _show_rows(rows, columns)
 
 
 def show_findings(findings: list[dict[str, Any]]) -> None:
     """Print what `doctor` found."""
-    console = _console()
     for finding in findings:
         style = "green" if finding["status"] == "ok" else "red" if finding["needed"] else "yellow"
-        say(
-            console,
-            f"[{style}]{finding['status']:>8}[/]  {escape(finding['name'])}: {escape(finding['detail'])}",
-        )
+        say(f"[{style}]{finding['status']:>8}[/]  {escape(finding['name'])}: {escape(finding['detail'])}")
 
 
 def show_benchmarks(result: dict[str, Any]) -> None:
@@ -421,48 +394,44 @@ def show_benchmarks(result: dict[str, Any]) -> None:
         row["peer"] = entry["peer"] or "-"
         rows.append(row)
     columns = ("name", "value", "unit", "better", "peer", "peer_value", "ratio")
-    console = _console()
-    _show_rows(console, rows, columns)
+    _show_rows(rows, columns)
     for kind, calls in result.get("callbacks", {}).items():
         said = ", ".join(f"{name} {number:g}" for name, number in calls.items())
-        say(console, f"callbacks per {kind}: {said}")
+        say(f"callbacks per {kind}: {said}")
     for reason in result["skipped"]:
-        say(console, f"[yellow]skipped[/]  {escape(reason)}")
+        say(f"[yellow]skipped[/]  {escape(reason)}")
 
 
 def show_comparison(result: dict[str, Any]) -> None:
     """Print what `schedlab compare` found."""
-    console = _console()
     for run in result["failed_runs"]:
-        console.print(
+        say(
             f"[red bold]failed[/] {escape(run['directory'])}: {escape(run['workload'])}, "
             f"{escape(run['policy'])}, seed {run['seed']}: {escape(str(run['error']))}",
-            highlight=False,
-            soft_wrap=True,
+            is_whole=True,
         )
     for comparison in result["comparisons"]:
         equal = [n for n, m in comparison["metrics"].items() if m["difference"] == 0 == m["high"]]
-        _show_warnings(console, [comparison], is_grave=True)
+        _show_warnings([comparison], is_grave=True)
         title, columns = _comparison_columns(comparison, left_out=equal)
         if columns[0][1]:
-            show_table(console, title, columns)
+            show_table(title, columns)
         else:
-            say(console, f"[bold]{escape(title)}[/]")
+            say(f"[bold]{escape(title)}[/]")
         if equal:
             say(
-                console,
                 f"  No difference seen, to the last digit with every seed: {len(equal)} of "
-                f"{len(comparison['metrics'])} metrics.",
+                f"{len(comparison['metrics'])} metrics."
             )
-        say(console, f"  {escape(method_sentence(comparison))}")
+        say(f"  {escape(method_sentence(comparison))}")
         if columns[0][1]:
-            _show_warnings(console, [comparison])
-        console.print()
+            _show_warnings([comparison])
+        print()
     for note in result["notes"]:
-        say(console, f"note: {escape(note)}")
+        say(f"note: {escape(note)}")
     for gate in result["gates"]:
         style = "red bold" if gate["holds"] else "green"
-        say(console, f"[{style}]{escape(gate['text'])}[/]")
+        say(f"[{style}]{escape(gate['text'])}[/]")
 
 
 def _comparison_columns(

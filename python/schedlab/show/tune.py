@@ -13,7 +13,7 @@ from rich.markup import escape
 
 from ..report.what_if import change_text
 from ..stats.sentences import show_number
-from .tables import _console, say
+from .tables import say
 from .whatif import show_rows
 
 _SIDES = {"training": "training", "held_out": "held out"}
@@ -21,11 +21,10 @@ _SIDES = {"training": "training", "held_out": "held out"}
 
 def show_tuned(found: dict[str, Any]) -> None:
     """Print what was found."""
-    console = _console()
     met = f"; {found['feasible']} meet {' and '.join(found['conditions'])}" if found["conditions"] else ""
     failed = f"; {found['failed']} failed" if found["failed"] else ""
     text = f"{found['trials'] + found['failed']} settings, {found['seeds']} seeds each{met}{failed}"
-    say(console, f"[bold]{escape(found['policy'])}[/]: {escape(text)}")
+    say(f"[bold]{escape(found['policy'])}[/]: {escape(text)}")
     best = found["front"][0] if found["front"] else None
     objectives = found["objectives"]
     rows = [
@@ -34,7 +33,7 @@ def show_tuned(found: dict[str, Any]) -> None:
         for knob in found["knobs"]
     ]  # fmt: skip
     matters = [f"matters for\n{name}" for name in objectives]
-    show_rows(console, "Knobs", ("knob", "searched", "default", "best", *matters), rows)
+    show_rows("Knobs", ("knob", "searched", "default", "best", *matters), rows)
     if best is not None and best["shown"]:
         rows = [
             _row(name, _SIDES[side], best[side]) for name in found["metrics"] for side in _SIDES if best[side]
@@ -42,7 +41,7 @@ def show_tuned(found: dict[str, Any]) -> None:
         title = (
             f"Default against best; training: {found['seeds']} seeds, held out: {found['held_out']} others"
         )
-        show_rows(console, title, ("metric", "seeds", "default", "best", "change"), rows)
+        show_rows(title, ("metric", "seeds", "default", "best", "change"), rows)
     if len(objectives) > 1:
         title = "Settings of which none is beaten in everything, with held-out seeds"
         rows = [
@@ -50,11 +49,11 @@ def show_tuned(found: dict[str, Any]) -> None:
             for each in found["front"]
             if each["held_out"]
         ]
-        show_rows(console, title, ("policy", *objectives), rows)
-    console.print()
-    say(console, f"[bold]Answer[/]: {escape(found['advice'])}.")
+        show_rows(title, ("policy", *objectives), rows)
+    print()
+    say(f"[bold]Answer[/]: {escape(found['advice'])}.")
     if found["load"]:
-        console.print(f"  {found['load']}", markup=False, soft_wrap=True, highlight=False)
+        print(f"  {found['load']}")
 
 
 def _row(name: str, side: str, compared: dict[str, Any]) -> list[str]:

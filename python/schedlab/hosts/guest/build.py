@@ -8,18 +8,19 @@ Read next: policies.py, which boots it.
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import hashlib
 import os
 import shlex
-import subprocess
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from ...errors import UnavailableError
+from ...files import made_whole
 from ...paths import cache_folder, include_folder, resource_root
 from ...policy.bpf import Toolchain
+from ...tools import ask
 from ...waiting import announced
 from .image import fetch_guest_parts, locked
 from .vmlinux import unpacked
@@ -79,45 +80,40 @@ def toolchain(kernel: Path | None = None) -> Toolchain:
     folder = cache_folder("guest") / f"types-{image.name}"
     with locked(folder.parent / "types-lock"):
         if not folder.exists():
-            done = subprocess.run([tool, "types", image], capture_output=True, check=False)
+            done = ask([tool, "types", image])
             if done.returncode:
-                raise UnavailableError(done.stderr.decode(errors="replace").strip())
-            with tempfile.TemporaryDirectory(dir=folder.parent) as made:
-                (Path(made) / "types").mkdir()
-                (Path(made) / "types" / "vmlinux.h").write_bytes(done.stdout)
-                os.replace(f"{made}/types", folder)
+                raise UnavailableError(done.stderr.strip())
+            with made_whole(folder) as made:
+                made.mkdir()
+                (made / "vmlinux.h").write_text(done.stdout, encoding="utf-8")
     return Toolchain((folder, parts.libbpf / "usr" / "include"), tool)
 
 
 def _compile_program(compiler: Sequence[str], sources: Sequence[Path], libbpf: Path, target: Path) -> None:
-    """Compile and link into `target`, in one step for whoever looks at it."""
-    made = target.with_suffix(f".{os.getpid()}")
+    """Compile and link into `target`."""
     command: list[str | Path] = [
-        *compiler, f"-I{include_folder()}", f"-I{resource_root() / 'player'}",
-        f"-I{libbpf / 'usr' / 'include'}", "-o", made, *sources,
-        next(libbpf.glob("usr/lib/**/libbpf.a")), *_libelf(), "-Wl,-s",
+        *compiler, f"-I{include_folder()}", f"-I{resource_root() / 'player'}", f"-I{libbpf / 'usr' / 'include'}",
+        *sources, next(libbpf.glob("usr/lib/**/libbpf.a")), *_libelf(), "-Wl,-s",
     ]  # fmt: skip
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    except FileNotFoundError as error:
-        raise UnavailableError(f"{compiler[0]} is missing; install a C compiler") from error
-    if done.returncode:
-        raise UnavailableError(
-            "the loader of policies cannot be built; to have what it needs: ./lab setup, or sudo "
-            f"apt-get install libelf-dev zlib1g-dev libc6-dev\n{done.stderr.strip()}"
-        )
-    os.replace(made, target)
+    with made_whole(target) as made:
+        try:
+            done = ask([*command, "-o", made])
+        except FileNotFoundError as error:
+            raise UnavailableError(f"{compiler[0]} is missing; install a C compiler") from error
+        if done.returncode:
+            raise UnavailableError(
+                "the loader of policies cannot be built; to have what it needs: ./lab setup, or sudo "
+                f"apt-get install libelf-dev zlib1g-dev libc6-dev\n{done.stderr.strip()}"
+            )
 
 
 def _libelf() -> list[str]:
     """Linker words for a static libelf; newer ones need zstd beside zlib."""
-    try:
-        done = subprocess.run(
-            ["pkg-config", "--static", "--libs", "libelf"], capture_output=True, text=True, check=True
-        )
-    except (FileNotFoundError, subprocess.CalledProcessError):
-        return ["-lelf", "-lz"]
-    return done.stdout.split()
+    with contextlib.suppress(FileNotFoundError):
+        done = ask(["pkg-config", "--static", "--libs", "libelf"])
+        if done.returncode == 0:
+            return done.stdout.split()
+    return ["-lelf", "-lz"]
 
 
 def make_initramfs(files: dict[str, bytes]) -> bytes:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ...errors import HostError
+from ...files import write_text
 from ...paths import cache_folder
 from ...policy.bpf import compile_object
 from ...policy.find import load_policy
@@ -74,9 +74,7 @@ def _keep(file: Path, answer: Answer) -> None:
         "reason": "" if answer.is_loaded else reason_of(answer.refusal),
         "instructions": answer.instructions,
     }
-    made = file.with_suffix(f".{os.getpid()}")
-    made.write_text(json.dumps(found), "utf-8")
-    made.replace(file)
+    write_text(file, json.dumps(found))
 
 
 def reason_of(log: str) -> str:

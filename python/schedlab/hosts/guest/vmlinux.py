@@ -30,6 +30,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from ...errors import HostError, UsageError
+from ...files import write_bytes
 from ...paths import cache_folder
 from .image import locked
 
@@ -95,9 +96,7 @@ def _unpacked(image: Path, _mtime_ns: int) -> Path:
             ) from error
         if elf is None or not can_be_entered(elf):
             return image
-        made = kernel.with_name(f".{kernel.name}.{os.getpid()}")
-        made.write_bytes(elf)
-        os.replace(made, kernel)
+        write_bytes(kernel, elf)
         kept = sorted(place.glob("vmlinux-*[0-9a-f]"), key=lambda path: path.stat().st_mtime_ns)
         for old in kept[:-KEPT_MAX]:
             old.unlink()

@@ -33,8 +33,9 @@ from functools import lru_cache
 from pathlib import Path
 
 from ...errors import PolicyError, SchedlabError, UnavailableError
+from ...files import made_whole
 from ...paths import cache_folder, include_folder, policies_folder, resource_root
-from ...tools import ask, made_whole, version_of
+from ...tools import ask, version_of
 from ...waiting import announced
 
 TOOLS = ("clang-19", "ld.lld-19", "llvm-objcopy-19", "llvm-nm-19")
