@@ -193,7 +193,7 @@ def _number(name: str, text: str, low: int, high: int) -> int:
     return value
 
 
-def _topology(flag: str, given: Any) -> dict[str, int]:
+def parse_topology(flag: str, given: Any) -> dict[str, int]:
     """CPUs per core, cache and NUMA node: smt=N,llc=N,node=N; empty: all CPUs alike."""
     text = ",".join(_pairs(given)) if isinstance(given, Mapping) else given
     if not isinstance(text, str) or not re.fullmatch(_TOPOLOGY, text):
@@ -296,7 +296,7 @@ class Machine(_Options):
         "--topology",
         "text",
         "CPUs per core, cache, NUMA node.",
-        _topology,
+        parse_topology,
         default="",
         metavar="smt=N,llc=N,node=N",
         write=lambda sizes: ",".join(_pairs(sizes)),

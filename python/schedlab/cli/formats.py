@@ -18,11 +18,13 @@ from ..errors import UsageError, did_you_mean
 from ..files import make_folder, write_asked
 from .options import JsonOption
 
-FORMATS = ("rt-app", "csv")
-IMPORTS = (*FORMATS, "trace")
+FORMATS = ("rt-app", "csv", "ktstr")
+IMPORTS = ("rt-app", "csv", "trace")
 
-FormatArgument = Annotated[str, typer.Argument(metavar="FORMAT", help="rt-app or csv.")]
-OutOption = Annotated[Path | None, typer.Option(help="File to write; default: standard output.")]
+FormatArgument = Annotated[str, typer.Argument(metavar="FORMAT", help="rt-app, csv or ktstr.")]
+OutOption = Annotated[
+    Path | None, typer.Option(help="File to write, default: standard output; of ktstr: a crate's folder.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -92,11 +94,25 @@ def export_workload(
     out: OutOption = None,
     seed: Annotated[int, typer.Option(help="Of what is drawn (rt-app); 0: no jitter.")] = 0,
     policy: Annotated[str, typer.Option(help="rt-app's: SCHED_OTHER, SCHED_FIFO, SCHED_RR.")] = "SCHED_OTHER",
+    scheduler: Annotated[
+        str | None, typer.Option(help="ktstr's: program that loads the policy, built by cargo, or its path.")
+    ] = None,
 ) -> None:
-    """Write a workload as a file that another tool runs."""
+    """Write a workload as a file that another tool runs, or as a test of ktstr."""
     from ..workload.find import load_workload
 
     _check_format(form)
+    if form == "ktstr":
+        from ..check.ktstr import export_ktstr
+
+        if out is None or scheduler is None:
+            raise UsageError("export ktstr needs --out FOLDER and --scheduler PROGRAM, such as scx_simple")
+        for note in export_ktstr(workload, scheduler, out, seed=seed):
+            print(f"note: {note}", file=sys.stderr)
+        print(f"wrote {out}")
+        return
+    if scheduler is not None:
+        raise UsageError(f"--scheduler is of ktstr, not of {form}")
     loaded = load_workload(workload)
     if form == "csv":
         from ..workload.textbook import export_textbook
