@@ -46,6 +46,13 @@ def test_a_socket_wakes_its_own_waiter(toolchain, build, cpus):
     run_program(chain.program("sockets.c"), policy(chain, "rr"), cpus)
 
 
+@pytest.mark.parametrize("build", BUILDS[::2], ids="-".join)
+def test_a_watcher_that_cannot_be_started_has_no_waiters(toolchain, build):
+    """The second thread waited, to no end, where the first had found that there is no watcher."""
+    chain = toolchain(*build)
+    run_program(chain.program("watcher.c"), policy(chain, "rr"), 2)
+
+
 @pytest.mark.parametrize("cpus", [1, 2])
 @pytest.mark.parametrize("build", [*BUILDS[::2], ("clang-19", "thread")], ids="-".join)
 def test_every_call_that_waits_ends_at_a_deadline(toolchain, build, cpus):

@@ -18,7 +18,6 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -126,7 +125,7 @@ static void *help(void *arg)
 }
 
 /* A kernel thread outside must not take our signals, nor the program's. */
-static int start_outside(pthread_t *id, void *(*fn)(void *))
+static int start_outside(pthread_t *id, void *(*fn)(void *), void *arg)
 {
 	pthread_attr_t attr;
 	sigset_t all, old;
@@ -136,7 +135,7 @@ static int start_outside(pthread_t *id, void *(*fn)(void *))
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, HELPER_STACK_BYTES);
-	err = pthread_create(id, &attr, fn, NULL);
+	err = pthread_create(id, &attr, fn, arg);
 	pthread_attr_destroy(&attr);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return -err;
@@ -146,7 +145,7 @@ static int start_outside(pthread_t *id, void *(*fn)(void *))
 static void add_helper(void)
 {
 	if (nr_queued > nr_waiting && nr_helpers < HELPERS_MAX &&
-	    !start_outside(&helpers[nr_helpers], help))
+	    !start_outside(&helpers[nr_helpers], help, NULL))
 		nr_helpers++;
 }
 
@@ -183,8 +182,56 @@ static int submit(struct request *r)
  * event by each wait. An event of a wait that is over finds no request, or that of the next
  * wait, which looks, and waits again.
  */
-static struct request *armed[ARMED_MAX];	/* by descriptor; atomic */
+static struct request *armed[ARMED_MAX];	/* by descriptor: its waiters; or &busy; atomic */
+static struct request busy;			/* a CPU, or the watcher, changes this one's */
 static u64 looked_ns;				/* atomic */
+
+/* Of @fd. Context: outside, or preemption disabled; put_waiters() follows at once. */
+static struct request *take_waiters(int fd)
+{
+	struct request *all;
+
+	while ((all = __atomic_exchange_n(&armed[fd], &busy, __ATOMIC_ACQUIRE)) == &busy)
+		ut_wait_turn();
+	return all;
+}
+
+static void put_waiters(int fd, struct request *all)
+{
+	__atomic_store_n(&armed[fd], all, __ATOMIC_RELEASE);
+}
+
+/* Return: 0; -ENOENT: @epoll does not have the file yet; -EPERM: it is one on a disk; -errno. */
+static int control(int epoll, int operation, int fd, u32 events)
+{
+	struct epoll_event event = { .events = events | EPOLLONESHOT, .data.fd = fd };
+
+	return epoll_ctl(epoll, operation, fd, &event) ? ut_io_error() : 0;
+}
+
+/* @fd is ready for @events: its waiters for any of them. The others wait for the next event. */
+static struct request *take_ready(int epoll, int fd, u32 events)
+{
+	struct request *r, *all = take_waiters(fd), *ready = NULL, **link = &all;
+	u32 wanted = 0;
+
+	while ((r = *link)) {
+		if (!(events & (r->events | EPOLLERR | EPOLLHUP))) {
+			wanted |= r->events;
+			link = &r->next;
+			continue;
+		}
+		*link = r->next;
+		r->is_armed = false;
+		r->answer = (int)events;
+		r->next = ready;
+		ready = r;
+	}
+	if (wanted)
+		control(epoll, EPOLL_CTL_MOD, fd, wanted);
+	put_waiters(fd, all);
+	return ready;
+}
 
 /* Context: the watcher, or preemption disabled. */
 static void look(int epoll)
@@ -193,13 +240,12 @@ static void look(int epoll)
 	int nr = epoll_wait(epoll, events, READY_AT_ONCE, 0);
 
 	for (int i = 0; i < nr; i++) {
-		struct request *r = __atomic_exchange_n(&armed[events[i].data.fd], NULL,
-							__ATOMIC_ACQ_REL);
+		struct request *r, *next = take_ready(epoll, events[i].data.fd, events[i].events);
 
-		if (!r)
-			continue;
-		r->answer = (int)events[i].events;
-		hand_back(r);
+		while ((r = next)) {
+			next = r->next;
+			hand_back(r);
+		}
 	}
 }
 
@@ -235,37 +281,37 @@ static void leave_to_cpus(void)
 
 static void *watch(void *arg)
 {
-	struct pollfd ready = { .fd = ready_fd, .events = POLLIN };
+	int epoll = (int)(intptr_t)arg;
+	struct pollfd either[] = { { .fd = epoll, .events = POLLIN },
+				   { .fd = end_fd, .events = POLLIN } };
 
 	for (;;) {
-		poll(&ready, 1, -1);
+		poll(either, 2, -1);
 		if (smp_load_acquire(&must_end))
-			return arg;
+			return NULL;
 		leave_to_cpus();
-		look(ready.fd);
+		look(epoll);
 	}
 }
 
 /* Context: lock held. Return: 0; -errno: there is no watcher. */
 static int start_watcher(void)
 {
-	struct epoll_event event = { .events = EPOLLIN };
 	int epoll = epoll_create1(EPOLL_CLOEXEC);
 	int err;
 
 	end_fd = eventfd(0, EFD_CLOEXEC);
-	event.data.fd = end_fd;
-	err = epoll < 0 || end_fd < 0 ||
-	      epoll_ctl(epoll, EPOLL_CTL_ADD, end_fd, &event) ? ut_io_error() : 0;
-	__atomic_store_n(&ready_fd, epoll, __ATOMIC_RELEASE);
+	err = epoll < 0 || end_fd < 0 ? ut_io_error() : 0;
 	if (!err)
-		err = start_outside(&watcher, watch);
+		err = start_outside(&watcher, watch, (void *)(intptr_t)epoll);
 	if (err) {
 		close(epoll);
 		close(end_fd);
-		__atomic_store_n(&ready_fd, -1, __ATOMIC_RELEASE);
+		return err;
 	}
-	return err;
+	/* Not before: without a watcher no thread may wait there. */
+	__atomic_store_n(&ready_fd, epoll, __ATOMIC_RELEASE);
+	return 0;
 }
 
 static int need_watcher(void)
@@ -281,54 +327,56 @@ static int need_watcher(void)
 	return err;
 }
 
-/* Return: whether @r is the caller's, and no event's. */
-static bool take_armed(struct request *r)
-{
-	struct request *was = r;
-
-	return __atomic_compare_exchange_n(&armed[r->fd], &was, NULL, false,
-					   __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
-}
-
 /*
  * The thread is asked to end, and what it waits for may never come. To be handed back
- * remains the only way out, since @r is on its stack.
+ * remains the only way out, since @r is on its stack. Its descriptor may have been closed.
  */
 static void disarm(struct request *r)
 {
-	if (!take_armed(r))
+	struct request *all = take_waiters(r->fd), **link = &all;
+	bool was_armed = r->is_armed;
+
+	while (*link && *link != r)
+		link = &(*link)->next;
+	if (*link)
+		*link = r->next;
+	r->is_armed = false;
+	put_waiters(r->fd, all);
+	if (!was_armed)
 		return;
 	r->answer = -ECANCELED;
 	hand_back(r);
 }
 
-/* Return: 0; -EBUSY: another thread waits for it; -EPERM: it is a file; -errno. */
+/* Return: 0; -EPERM: it is a file; -errno. */
 static int arm(struct request *r)
 {
-	struct epoll_event event = { .events = r->events | EPOLLONESHOT, .data.fd = r->fd };
 	u64 now_ns = ut_this_cpu()->hot.now_ns;
-	struct request *was = NULL;
-	int err = 0;
+	u32 events = r->events;
+	struct request *all;
+	int err;
 
 	if (r->fd < 0)
 		return -EBADF;
 	if ((u32)r->fd >= ARMED_MAX)
 		return -EMFILE;
-	if (!__atomic_compare_exchange_n(&armed[r->fd], &was, r, false,
-					 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-		return -EBUSY;
-	if (epoll_ctl(ready_fd, EPOLL_CTL_MOD, r->fd, &event))
-		err = ut_io_error();
-	if (err == -ENOENT)
-		err = epoll_ctl(ready_fd, EPOLL_CTL_ADD, r->fd, &event) ? ut_io_error() : 0;
-	/* An event of an earlier wait may have it already. */
-	if (err)
-		return take_armed(r) ? err : 0;
-	if (now_ns - READ_ONCE(looked_ns) > LOOK_NS) {
+	all = take_waiters(r->fd);
+	for (struct request *other = all; other; other = other->next)
+		events |= other->events;
+	err = control(ready_fd, EPOLL_CTL_MOD, r->fd, events);
+	if (err == -ENOENT) {
+		err = control(ready_fd, EPOLL_CTL_ADD, r->fd, r->events);
+		/* Those that are there wait for a file that was closed, for which nothing comes. */
+		all = err ? all : NULL;
+	}
+	r->is_armed = !err;
+	r->next = all;
+	put_waiters(r->fd, err ? all : r);
+	if (!err && now_ns - READ_ONCE(looked_ns) > LOOK_NS) {
 		WRITE_ONCE(looked_ns, now_ns);
 		look(ready_fd);
 	}
-	return 0;
+	return err;
 }
 
 /* ---- a thread waits ---------------------------------------------------------------- */
@@ -379,16 +427,6 @@ int ut_io_wait_ready(int fd, u32 events)
 
 	if (!err)
 		err = wait_for(&r, arm);
-	if (err != -EBUSY)
-		return err ? err : r.answer;
-	/* Another thread waits for it: then by a number of its own. */
-	r.fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	if (r.fd < 0)
-		return ut_io_error();
-	err = wait_for(&r, arm);
-	/* The program has the same file open: close() alone ends no watch. */
-	epoll_ctl(ready_fd, EPOLL_CTL_DEL, r.fd, NULL);
-	close(r.fd);
 	return err ? err : r.answer;
 }
 

@@ -20,6 +20,7 @@ struct request {
 	int answer;		/* of @fn; events; -errno */
 	bool may_last;		/* it waits for a peer, and can be taken back */
 	int given_up;		/* why its thread has asked for it to be taken back */
+	bool is_armed;		/* no event for it has come; changed by the holder of take_waiters() */
 	bool is_done;		/* atomic */
 	struct ut_cpu *cpu;	/* to be told */
 	struct ut_thread *thread;

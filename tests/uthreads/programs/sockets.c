@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -107,6 +108,55 @@ static void test_number_used_again(void)
 	close(new[1]);
 }
 
+/* While a thread waits for a closed socket, its number is another socket's. */
+static void test_number_used_again_meanwhile(void)
+{
+	int old[2], new[2];
+	ut_id first, second;
+
+	CHECK_IS(socketpair(AF_UNIX, SOCK_STREAM, 0, old), 0);
+	first = started(read_byte, old[0]);
+	CHECK_IS(socketpair(AF_UNIX, SOCK_STREAM, 0, new), 0);
+	CHECK_IS(dup2(new[0], old[0]), old[0]);
+	second = started(read_byte, old[0]);
+	CHECK_IS(ut_write(new[1], "n", 1), 1);
+	CHECK_IS(joined(second), 'n');
+	CHECK_IS(ut_cancel(first), 0);
+	CHECK_IS(joined(first), -ECANCELED);
+	close(old[0]);
+	close(old[1]);
+	close(new[0]);
+	close(new[1]);
+}
+
+/* Many wait for one socket, and each byte wakes one of them; no descriptor is needed for it. */
+static void test_many_wait_for_one(void)
+{
+	struct rlimit limit, none;
+	ut_id ids[NR];
+	int fds[2];
+
+	CHECK_IS(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+	CHECK_IS(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	none = limit;
+	none.rlim_cur = 1;
+	CHECK_IS(setrlimit(RLIMIT_NOFILE, &none), 0);
+	for (int i = 0; i < NR; i++)
+		CHECK_IS(ut_create(&ids[i], NULL, read_byte, (void *)(intptr_t)fds[0]), 0);
+	CHECK_IS(ut_sleep_ns(SHORT_NS), 0);
+	CHECK_IS(ut_cancel(ids[NR / 2]), 0);
+	CHECK_IS(joined(ids[NR / 2]), -ECANCELED);
+	for (int i = 0; i < NR - 1; i++)
+		CHECK_IS(ut_write(fds[1], "m", 1), 1);
+	for (int i = 0; i < NR; i++) {
+		if (i != NR / 2)
+			CHECK_IS(joined(ids[i]), 'm');
+	}
+	CHECK_IS(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	close(fds[0]);
+	close(fds[1]);
+}
+
 static bool must_end;	/* atomic */
 
 static void *compute(void *arg)
@@ -175,6 +225,8 @@ int main(int argc, char **argv)
 	check_init(&config);
 	test_both_ways();
 	test_number_used_again();
+	test_number_used_again_meanwhile();
+	test_many_wait_for_one();
 	test_many(0);
 	test_many((int)config.nr_cpus);
 	CHECK_IS(ut_exit(), 0);

@@ -11,7 +11,7 @@ static ut_mutex mutex;
 static ut_cond cond = UT_COND_INIT;
 static ut_sem sem = UT_SEM_INIT(2);
 static ut_barrier barrier = UT_BARRIER_INIT(NR);
-static long shared, nr_inside, turn, arrived[NR];
+static long shared, nr_inside, turn, arrived[NR], nr_waiting, nr_woken;
 static ut_chan *there, *back;
 
 static void run_all(ut_fn fn)
@@ -49,6 +49,52 @@ static void *take_turns(void *arg)
 		ut_mutex_unlock(&mutex);
 	}
 	return NULL;
+}
+
+static void *wait_for_signal(void *arg)
+{
+	CHECK_IS(ut_mutex_lock(&mutex), 0);
+	nr_waiting++;
+	CHECK_IS(ut_cond_wait(&cond, &mutex), 0);
+	arrived[nr_woken++] = (intptr_t)arg;
+	CHECK_IS(ut_mutex_unlock(&mutex), 0);
+	return arg;
+}
+
+/* Until @nr, which the mutex protects, is @wanted. */
+static void wait_until(const long *nr, long wanted)
+{
+	long is = -1;
+
+	while (is != wanted) {
+		ut_yield();
+		CHECK_IS(ut_mutex_lock(&mutex), 0);
+		is = *nr;
+		CHECK(is <= wanted);
+		CHECK_IS(ut_mutex_unlock(&mutex), 0);
+	}
+}
+
+/* A signal wakes one, who has waited longest; without a waiter it is forgotten. */
+static void test_signal(void)
+{
+	ut_id ids[NR];
+
+	CHECK_IS(ut_cond_signal(&cond), 0);
+	for (intptr_t i = 0; i < NR; i++) {
+		CHECK_IS(ut_create(&ids[i], NULL, wait_for_signal, (void *)i), 0);
+		wait_until(&nr_waiting, i + 1);
+	}
+	for (int i = 0; i < NR; i++) {
+		CHECK_IS(nr_woken, i);
+		CHECK_IS(ut_cond_signal(&cond), 0);
+		wait_until(&nr_woken, i + 1);
+		CHECK_IS(arrived[i], i);
+	}
+	for (int i = 0; i < NR; i++) {
+		CHECK_IS(ut_join(ids[i], NULL), 0);
+		arrived[i] = 0;
+	}
 }
 
 static void *enter(void *arg)
@@ -258,6 +304,7 @@ int main(int argc, char **argv)
 	CHECK_IS(shared, NR * ROUNDS);
 	run_all(take_turns);
 	CHECK_IS(turn, NR * (ROUNDS / 10));
+	test_signal();
 	run_all(enter);
 	shared = 0;
 	run_all(march);

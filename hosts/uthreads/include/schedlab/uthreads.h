@@ -452,7 +452,7 @@ void *ut_getspecific(ut_key key);
 
 /*
  * ut_poll() waits until @fd is ready for @events of poll(2), or in error: Return: what it
- * is ready for, not 0; -ETIMEDOUT; -ECANCELED; -EBADF. With @until_ns 0 it only looks.
+ * is ready for, not 0; -ETIMEDOUT; -ECANCELED; -EBADF; -EMFILE: it is 2^20 or more. With @until_ns 0 it only looks.
  * The others are as the system calls of these names, with -errno for errors; but no signal ends one
  * with -EINTR. Whether SIGPIPE comes beside -EPIPE depends on which thread does the
  * work: ignore it. MSG_WAITALL has no effect. A cancelled ut_write(), or one whose time is over, that has written
