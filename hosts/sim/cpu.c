@@ -215,8 +215,10 @@ void sim_cpu_set_resched(u32 idx, u64 t_ns)
 }
 
 _Static_assert(sizeof(void *) < 8 || (offsetof(struct sl_task, dsq) % 64 == 0 &&
-	       offsetof(struct sim_task, player.program) / 64 ==
-	       offsetof(struct sim_task, owed_ns) / 64),
+	       offsetof(struct sim_task, remaining_ns) / 64 ==
+	       offsetof(struct sl_task, wait_ns_max) / 64 &&
+	       offsetof(struct sim_task, player.task) / 64 ==
+	       offsetof(struct sim_task, io_left_bytes) / 64),
 	       "a task that only runs and sleeps is in five cache lines of ten");
 
 /*

@@ -22,7 +22,7 @@ static void start(struct sim_task *t)
 
 	nr_active++;
 	sim_heap_push(sim_now_ns + took_ns + sim.options->costs.wakeup_ns,
-		      SIM_EVENT_DEVICE, t);
+		      SIM_EVENT_DEVICE, t->player.task);
 }
 
 /* The running task asks for @bytes; it blocks until loop.c wakes it. */

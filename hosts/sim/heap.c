@@ -139,20 +139,19 @@ static void find_first(void)
 	sim_heap_first_key = is_first_in_run ? run.keys[run_first] : heap.keys[0];
 }
 
-/* What comes before all else of its time: SIM_EVENT_END or, of task @number, ARRIVE. */
-void sim_heap_push_first(u64 t_ns, enum sim_event_kind kind, u32 number)
+/* What comes before all else of its time: SIM_EVENT_END or, of @task, ARRIVE. */
+void sim_heap_push_first(u64 t_ns, enum sim_event_kind kind, u32 task)
 {
 	u64 key = sim_key(sim_instant(t_ns), SIM_CLASS_WAKE);
 
-	heap_push(key, (u64)number << KIND_BITS | kind);
+	heap_push(key, (u64)task << KIND_BITS | kind);
 	find_first();
 }
 
-/* @task: NULL where @kind has none. */
-void sim_heap_push(u64 t_ns, enum sim_event_kind kind, struct sim_task *task)
+/* @task: its number; 0 where @kind has none. */
+void sim_heap_push(u64 t_ns, enum sim_event_kind kind, u32 task)
 {
-	u64 number = task ? (u32)task->core.p.pid - 1 : 0;
-	u64 order = next_seq | number << KIND_BITS | kind;
+	u64 order = next_seq | (u64)task << KIND_BITS | kind;
 	u64 key = sim_key(sim_instant(t_ns), SIM_CLASS_WAKE);
 
 	SL_ASSERT(t_ns >= sim_now_ns);

@@ -88,7 +88,7 @@ void sl_host_set_timer(u64 at_ns)
 	if (at_ns == sim.timer_at_ns)
 		return;
 	sim.timer_at_ns = at_ns;
-	sim_heap_push(at_ns, SIM_EVENT_TIMER, NULL);
+	sim_heap_push(at_ns, SIM_EVENT_TIMER, 0);
 }
 
 void sl_host_print(const char *line)

@@ -12,10 +12,11 @@
 
 #define ZERO_OPS_MAX 20000000
 
-/* The running task blocks. */
+/* The running task blocks on what @waits_for names. */
 static enum sim_next block(struct sim_task *t, const char *waits_for)
 {
-	sim_prepare_block(t, waits_for);
+	sim_prepare_block(t);
+	t->waits_for = waits_for;
 	return SIM_NEXT_BLOCK;
 }
 
@@ -26,10 +27,9 @@ static void complete(struct sim_task *waiter, struct sim_task *by, u64 wake_flag
 
 static enum sim_next sleep_until(struct sim_task *t, u64 at_ns)
 {
-	enum sim_next next = block(t, "sleep");
-
-	sim_heap_push(at_ns + sim.options->costs.wakeup_ns, SIM_EVENT_WAKE, t);
-	return next;
+	sim_prepare_block(t);
+	sim_heap_push(at_ns + sim.options->costs.wakeup_ns, SIM_EVENT_WAKE, t->player.task);
+	return SIM_NEXT_BLOCK;
 }
 
 /* ---- what player/objects.c asks ------------------------------------------ */

@@ -106,7 +106,7 @@ static void report_deadlock(void)
 	for (u32 i = 0; i < sim.nr_tasks; i++) {
 		struct sim_task *t = &sim.tasks[i];
 
-		if (!t->waits_for)
+		if (t->core.state != SL_TASK_BLOCKED)
 			continue;
 		if (!nr++)
 			pid = t->core.p.pid;
@@ -196,7 +196,7 @@ void sim_loop(void)
 	sim_heap_push_first(sim.end_ns, SIM_EVENT_END, 0);
 	push_arrival();
 	if (sim.options->dump_at_ns)
-		sim_heap_push(sim.options->dump_at_ns, SIM_EVENT_DUMP, NULL);
+		sim_heap_push(sim.options->dump_at_ns, SIM_EVENT_DUMP, 0);
 	sim.is_over |= !sim.nr_left;
 	while (!sim.is_over)
 		step();

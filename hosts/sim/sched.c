@@ -90,17 +90,15 @@ void sim_finish_switch(struct sim_cpu *c, struct sim_task *t)
 	sl_switched(c->core, NULL, sim_now_ns);
 }
 
-/* The running task will block, for what @waits_for names, until its op is completed. */
-void sim_prepare_block(struct sim_task *t, const char *waits_for)
+/* The running task will block until its op is completed. */
+void sim_prepare_block(struct sim_task *t)
 {
 	sl_task_prepare_block(sim_core_cpu, &t->core);
-	t->waits_for = waits_for;
 }
 
 /* @waker_pid: 0: a timer or the device. */
 void sim_wake(struct sim_task *t, u64 wake_flags, s32 waker_pid)
 {
-	t->waits_for = NULL;
 	sl_task_wake(sim_core_cpu, &t->core, wake_flags, waker_pid);
 }
 

@@ -129,16 +129,16 @@ struct sim_result {
 struct sim_task {
 	struct sl_task	core;		/* first: a core task is ours as well */
 	u64		remaining_ns;	/* of the current burst */
+	u64		io_left_bytes;	/* of the transfer @io */
 	u64		owed_ns;	/* what the last run left to the call after it */
-	const char	*waits_for;	/* kind of the object it is blocked on */
 	bool		has_begun;	/* start_ns is over */
 	bool		has_paid;	/* the next op's costs are over */
 	bool		is_in_call;	/* the CPU part of an I/O call is done */
 	u32		nr_children;	/* ended, not yet waited for */
 	struct sl_player player;	/* its place in the program */
 	/* A task that only runs and sleeps touches none of these: */
+	const char	*waits_for;	/* what it blocks on, or did last; not in a sleep */
 	u32		nr_children_needed;	/* blocked in wait for so many; 0: not */
-	u64		io_left_bytes;	/* of the transfer @io */
 	struct sl_program_op io;
 	struct sl_waiter waiter;	/* for an object or, its bytes, the device */
 	struct sim_task	*parent;
@@ -211,8 +211,8 @@ static inline void sim_set_cpu(s32 idx)
 }
 
 /* heap.c: what will happen to tasks and timers */
-void sim_heap_push(u64 t_ns, enum sim_event_kind kind, struct sim_task *task);
-void sim_heap_push_first(u64 t_ns, enum sim_event_kind kind, u32 number);
+void sim_heap_push(u64 t_ns, enum sim_event_kind kind, u32 task);
+void sim_heap_push_first(u64 t_ns, enum sim_event_kind kind, u32 task);
 extern u64 sim_heap_first_key;	/* SIM_NEVER: nothing has been put in yet */
 enum sim_event_kind sim_heap_pop(struct sim_task **task);
 enum sim_event_kind sim_heap_first(struct sim_task **task);
@@ -228,7 +228,7 @@ extern u64 sim_tree_first_key;		/* and its key */
 /* sched.c */
 bool sim_schedule(struct sim_cpu *c, enum sl_why why);
 void sim_finish_switch(struct sim_cpu *c, struct sim_task *t);
-void sim_prepare_block(struct sim_task *t, const char *waits_for);
+void sim_prepare_block(struct sim_task *t);
 void sim_wake(struct sim_task *t, u64 wake_flags, s32 waker_pid);
 bool sim_tick(void);
 int sim_attach(struct sim_task *t, const struct task_attr *attr, struct sim_task *parent);

@@ -246,6 +246,7 @@ static int start_user_half(void)
 	sim.user_half = t;
 	sl_task_setup(&t->core, sim.nr_tasks, (s32)sim.nr_tasks + 1, sim_policy_file.policy->ops->name);
 	t->waiter.task = t;
+	t->player.task = sim.nr_tasks;
 	t->io_left_bytes = 1;	/* so interpret.c goes there */
 	if (!sim_attach(t, &(struct task_attr){ 0 }, NULL)) {
 		sim_start(t, NULL);
