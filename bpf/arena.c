@@ -8,7 +8,7 @@
  *	| .... | struct extent | page | page | ... |
  *	^ from the host        ^ aligned to a page, what the policy gets
  *
- * Read next: maps.c.
+ * Read next: attr.c.
  */
 #include "../core/core.h"
 

@@ -7,7 +7,7 @@
  * task keeps them for the policies that come after. The weight is not among
  * them: it is a member of the task.
  *
- * Read next: change.c, for the weight.
+ * Read next: timer.c.
  */
 #include "../core/core.h"
 
@@ -125,6 +125,6 @@ int sl_task_set_attr(struct sl_task *t, u32 key, u64 value)
 	err = publish(t);
 	sl_unlock(&sl_core.tables_lock);
 	if (is_read && !err)
-		requeue_task(t);
+		sl_task_set_weight(t, 0);
 	return err;
 }

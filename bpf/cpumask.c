@@ -5,7 +5,7 @@
  * A mask that a policy creates comes from the host's memory, so create one only
  * where a callback may sleep (init, init_task), as on Linux.
  *
- * Read next: idle.c, which has the masks that matter.
+ * Read next: helpers.c.
  */
 #include "../core/core.h"
 
@@ -63,7 +63,7 @@ u32 bpf_cpumask_first_zero(const struct cpumask *mask)
 	return sl_core.nr_cpus;
 }
 
-/* Linux spreads its answers; ours is the first, so that runs repeat. */
+/* Linux spreads its answers; here it is the first, so that runs repeat. */
 u32 bpf_cpumask_any_distribute(const struct cpumask *mask)
 {
 	return bpf_cpumask_first(mask);
@@ -157,15 +157,6 @@ void bpf_cpumask_xor(struct bpf_cpumask *dst, const struct cpumask *a,
 				       READ_ONCE(b->bits[w]);
 }
 
-bool bpf_cpumask_equal(const struct cpumask *a, const struct cpumask *b)
-{
-	for (u32 w = 0; w < nr_words(); w++) {
-		if (READ_ONCE(a->bits[w]) != READ_ONCE(b->bits[w]))
-			return false;
-	}
-	return true;
-}
-
 bool bpf_cpumask_intersects(const struct cpumask *a, const struct cpumask *b)
 {
 	return bpf_cpumask_first_and(a, b) < sl_core.nr_cpus;
@@ -178,6 +169,11 @@ bool bpf_cpumask_subset(const struct cpumask *a, const struct cpumask *b)
 			return false;
 	}
 	return true;
+}
+
+bool bpf_cpumask_equal(const struct cpumask *a, const struct cpumask *b)
+{
+	return bpf_cpumask_subset(a, b) && bpf_cpumask_subset(b, a);
 }
 
 bool bpf_cpumask_empty(const struct cpumask *mask)

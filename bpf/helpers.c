@@ -5,7 +5,7 @@
  *
  * Thin wrappers with Linux's names; include/scx/native.h lists them.
  *
- * Read next: maps.c.
+ * Read next: print.c.
  */
 #include "../core/core.h"
 

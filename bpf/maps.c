@@ -16,7 +16,7 @@
  *	storage:  entries[slot of task or cgroup]   = present | value
  *	queue:    entries[(first + i) % max_entries] = value; a stack takes the last
  *
- * Read next: storage.c; timer.c, which finds a timer's map element.
+ * Read next: storage.c.
  */
 #include "../core/core.h"
 
@@ -88,19 +88,19 @@ static u32 hash_key(const struct sl_map *map, const void *key)
 	return (u32)(h ^ (h >> 32)) & (map->nr_buckets - 1);
 }
 
-/* Context: map->lock held. Return: number of the entry, 0 if none. */
-static u32 find_entry(const struct sl_map *map, const void *key)
+/* Context: map->lock held. Return: where the number of the entry is, 0 there if there is none. */
+static u32 *find_link(const struct sl_map *map, const void *key)
 {
-	u32 nr = map->buckets[hash_key(map, key)];
+	u32 *link = &map->buckets[hash_key(map, key)];
 
-	while (nr) {
-		u8 *entry = entry_at(map, nr - 1);
+	while (*link) {
+		u8 *entry = entry_at(map, *link - 1);
 
 		if (!__builtin_memcmp(entry + map->key_off, key, map->key_bytes))
-			return nr;
-		nr = *next_of(entry);
+			break;
+		link = next_of(entry);
 	}
-	return 0;
+	return link;
 }
 
 void *sl_map_lookup_percpu(struct sl_map *map, const void *key, u32 cpu)
@@ -111,7 +111,7 @@ void *sl_map_lookup_percpu(struct sl_map *map, const void *key, u32 cpu)
 	SL_ASSERT(map);
 	if (map->type == BPF_MAP_TYPE_HASH) {
 		sl_lock(&map->lock);
-		nr = find_entry(map, key);
+		nr = *find_link(map, key);
 		sl_unlock(&map->lock);
 		return nr ? entry_at(map, nr - 1) + map->value_off : NULL;
 	}
@@ -142,10 +142,15 @@ static void free_fields(struct sl_map *map, const void *value)
 		timers_forget(value, map->value_bytes);
 }
 
-/* Context: map->lock held, the key is not in the map. */
-static long insert_entry(struct sl_map *map, const void *key, const void *value)
+static void overwrite(struct sl_map *map, void *at, const void *value)
 {
-	u32 *bucket = &map->buckets[hash_key(map, key)];
+	__builtin_memcpy(at, value, map->value_bytes);
+	free_fields(map, at);
+}
+
+/* Context: map->lock held, the key is not in the map, whose chain ends at @link. */
+static long insert_entry(struct sl_map *map, u32 *link, const void *key, const void *value)
+{
 	u32 nr = map->free_first;
 	u8 *entry;
 
@@ -158,8 +163,8 @@ static long insert_entry(struct sl_map *map, const void *key, const void *value)
 	entry = entry_at(map, nr - 1);
 	__builtin_memcpy(entry + map->key_off, key, map->key_bytes);
 	__builtin_memcpy(entry + map->value_off, value, map->value_bytes);
-	*next_of(entry) = *bucket;
-	*bucket = nr;
+	*next_of(entry) = 0;
+	*link = nr;
 	return 0;
 }
 
@@ -167,8 +172,8 @@ long sl_map_update(struct sl_map *map, const void *key, const void *value,
 		   u64 flags)
 {
 	long err = 0;
+	u32 *link;
 	void *at;
-	u32 nr;
 
 	SL_ASSERT(map);
 	if (map->type == BPF_MAP_TYPE_ARRAY_OF_MAPS)
@@ -181,23 +186,17 @@ long sl_map_update(struct sl_map *map, const void *key, const void *value,
 			       -EOPNOTSUPP : -E2BIG;
 		if (flags & BPF_NOEXIST)
 			return -EEXIST;
-		__builtin_memcpy(at, value, map->value_bytes);
-		free_fields(map, at);
+		overwrite(map, at, value);
 		return 0;
 	}
 	sl_lock(&map->lock);
-	nr = find_entry(map, key);
-	if (nr && (flags & BPF_NOEXIST))
+	link = find_link(map, key);
+	if (*link && (flags & BPF_NOEXIST))
 		err = -EEXIST;
-	else if (!nr && (flags & BPF_EXIST))
-		err = -ENOENT;
-	else if (!nr)
-		err = insert_entry(map, key, value);
-	if (nr && !err) {
-		at = entry_at(map, nr - 1) + map->value_off;
-		__builtin_memcpy(at, value, map->value_bytes);
-		free_fields(map, at);
-	}
+	else if (*link)
+		overwrite(map, entry_at(map, *link - 1) + map->value_off, value);
+	else
+		err = flags & BPF_EXIST ? -ENOENT : insert_entry(map, link, key, value);
 	sl_unlock(&map->lock);
 	return err;
 }
@@ -209,7 +208,7 @@ void *sl_hash_entry(struct sl_map *map, u32 nr, const void **key)
 	if (nr >= map->nr_touched)
 		return NULL;
 	*key = entry + map->key_off;
-	return find_entry(map, *key) == nr + 1 ? entry + map->value_off : NULL;
+	return *find_link(map, *key) == nr + 1 ? entry + map->value_off : NULL;
 }
 
 struct sl_map_info sl_map_info(const struct sl_map *map)
@@ -291,50 +290,44 @@ long sl_map_delete(struct sl_map *map, const void *key)
 {
 	u32 *link;
 	u32 nr;
-	long err = -ENOENT;
 
 	SL_ASSERT(map);
 	if (map->type != BPF_MAP_TYPE_HASH)
 		return -EINVAL;
 	sl_lock(&map->lock);
-	link = &map->buckets[hash_key(map, key)];
-	while ((nr = *link)) {
+	link = find_link(map, key);
+	nr = *link;
+	if (nr) {
 		u8 *entry = entry_at(map, nr - 1);
 
-		if (!__builtin_memcmp(entry + map->key_off, key, map->key_bytes)) {
-			free_fields(map, entry + map->value_off);
-			*link = *next_of(entry);
-			*next_of(entry) = map->free_first;
-			map->free_first = nr;
-			err = 0;
-			break;
-		}
-		link = next_of(entry);
+		free_fields(map, entry + map->value_off);
+		*link = *next_of(entry);
+		*next_of(entry) = map->free_first;
+		map->free_first = nr;
 	}
 	sl_unlock(&map->lock);
-	return err;
+	return nr ? 0 : -ENOENT;
 }
 
 static int set_sizes(struct sl_map *map)
 {
 	u32 head_bytes = 0;
 
+	map->nr_slots = map->max_entries;
 	switch (map->type) {
 	case BPF_MAP_TYPE_HASH:
 		/* A policy's timer callback gets a pointer to the key. */
 		map->key_off = map->key_bytes > 4 ? 8 : 4;
 		head_bytes = map->key_off + map->key_bytes;
-		map->nr_slots = map->max_entries;
 		break;
 	case BPF_MAP_TYPE_ARRAY:
 	case BPF_MAP_TYPE_ARRAY_OF_MAPS:
 	case BPF_MAP_TYPE_PERF_EVENT_ARRAY:
 	case BPF_MAP_TYPE_QUEUE:
 	case BPF_MAP_TYPE_STACK:
-		map->nr_slots = map->max_entries;
 		break;
 	case BPF_MAP_TYPE_PERCPU_ARRAY:
-		map->nr_slots = (u64)map->max_entries * sl_core.nr_cpus;
+		map->nr_slots *= sl_core.nr_cpus;
 		break;
 	case BPF_MAP_TYPE_ARENA:
 		return map->max_entries ? 0 : -EINVAL;
@@ -445,8 +438,7 @@ static int add_map(struct sl_map *maps, u32 *nr, const struct sl_map_site *site)
 	return err;
 }
 
-/* A map of the policy's own that only has the name would get what it has no
- * room for. */
+/* A map of the policy's own that only has the name has no room for them. */
 static bool is_attr_map(const struct sl_map *map)
 {
 	return __builtin_strcmp(map->name, "task_attrs") == 0 &&
@@ -512,27 +504,19 @@ int sl_map_create_inner(struct sl_map *outer, u32 element, u32 type, u32 value_b
  * maps_create - allocate every map that a policy uses
  * @policy: its map variables must be pristine
  *
- * Return: 0; -E2BIG for too many maps; -EOPNOTSUPP for a type we lack; -EINVAL
+ * Return: 0; -E2BIG for too many maps; -EOPNOTSUPP for an unknown type; -EINVAL
  * for impossible sizes; -ENOMEM. On failure none is left.
  */
 static int maps_create(const struct sl_policy *policy)
 {
 	struct sl_map *maps = sl_host_alloc(SL_MAPS_MAX * sizeof(struct sl_map));
-	struct sl_map *attr_map = NULL;
 	u32 nr = 0;
 	int err = 0;
 
 	if (!maps)
 		return -ENOMEM;
-	for (struct sl_map_site *s = policy->sites; s && s < policy->sites_end; s++) {
+	for (struct sl_map_site *s = policy->sites; !err && s && s < policy->sites_end; s++)
 		err = s->map ? add_map(maps, &nr, s) : 0;
-		if (err)
-			break;
-	}
-	for (u32 i = 0; !err && i < nr; i++) {
-		if (is_attr_map(&maps[i]))
-			attr_map = &maps[i];
-	}
 	if (err) {
 		destroy_maps(maps, nr);
 		return err;
@@ -540,7 +524,10 @@ static int maps_create(const struct sl_policy *policy)
 	sl_lock(&sl_core.tables_lock);
 	sl_bpf.maps = maps;
 	WRITE_ONCE(sl_bpf.nr_maps, nr);
-	sl_bpf.attr_map = attr_map;
+	for (u32 i = 0; i < nr; i++) {
+		if (is_attr_map(&maps[i]))
+			sl_bpf.attr_map = &maps[i];
+	}
 	sl_unlock(&sl_core.tables_lock);
 	return 0;
 }
@@ -588,7 +575,7 @@ static struct sl_map *map_of_value(const void *value, u32 *number, void **key,
 	return NULL;
 }
 
-/* For people: the map that @value points into. */
+/* The map that @value points into, for a message. */
 static const char *map_name_of_value(const void *value)
 {
 	void *key, *element;

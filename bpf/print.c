@@ -4,9 +4,8 @@
  * scx_bpf_error() accept.
  *
  * Conversions: d i u x X p s c %, with l, ll, z, h, a width, 0 and -; s with the most
- * characters after a point. Anything else is copied as it stands. Never writes past the buffer, always ends it.
- *
- * Read next: policy.c, the main user.
+ * characters after a point. Anything else is copied as it stands. Never writes past the
+ * buffer, always ends it. The last chapter.
  */
 #include "../core/core.h"
 

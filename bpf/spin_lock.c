@@ -2,7 +2,7 @@
 /*
  * spin_lock.c - the locks of a policy: bpf_spin_lock, bpf_res_spin_lock, arena_spin_lock.
  *
- * Read next: maps.c.
+ * Read next: objects.c.
  */
 #include "../core/core.h"
 
@@ -99,14 +99,14 @@ static sl_cold void refuse_spin_lock(const struct sl_cpu *this_cpu,
 	const char *holder = sl_callback_name(this_cpu->spin_lock_taken_in) ?: "?";
 
 	if (lock == this_cpu->spin_lock)
-		sl_policy_error(SCX_EXIT_ERROR, t ? t->p.pid : 0,
-				"ops.%s() takes a bpf_spin_lock that ops.%s() has taken and not dropped, in %s",
-				name, holder, map_name_of_value(lock));
+		scx_error(t,
+			  "ops.%s() takes a bpf_spin_lock that ops.%s() has taken and not dropped, in %s",
+			  name, holder, map_name_of_value(lock));
 	else
-		sl_policy_error(SCX_EXIT_ERROR, t ? t->p.pid : 0,
-				"ops.%s() takes a second bpf_spin_lock, in %s, while ops.%s() has one, in %s",
-				name, map_name_of_value(lock), holder,
-				map_name_of_value(this_cpu->spin_lock));
+		scx_error(t,
+			  "ops.%s() takes a second bpf_spin_lock, in %s, while ops.%s() has one, in %s",
+			  name, map_name_of_value(lock), holder,
+			  map_name_of_value(this_cpu->spin_lock));
 }
 
 void bpf_spin_lock(struct bpf_spin_lock *lock)
@@ -139,6 +139,6 @@ static void spin_locks_reset(void)
 {
 	for (u32 i = 0; i < NR_SPIN_LOCKS; i++)
 		WRITE_ONCE(spin_locks[i].holder, 0);
-	for (u32 i = 0; i < sl_core.nr_cpus; i++)
-		sl_core.cpus[i].spin_lock = NULL;
+	for_each_cpu(cpu)
+		cpu->spin_lock = NULL;
 }

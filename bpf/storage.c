@@ -4,7 +4,7 @@
  *
  * An entry is found by its owner's place in the core's table, and is forgotten with it.
  *
- * Read next: maps.c, where such a map is made.
+ * Read next: arena.c.
  */
 #include "../core/core.h"
 

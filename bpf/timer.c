@@ -7,7 +7,7 @@
  * number of slots. The host is asked for one wake-up at the earliest expiry.
  * Callbacks run on the CPU that calls sl_timers_run(), in order of expiry (S28).
  *
- * Read next: hosts/sim/host.c, sl_host_set_timer().
+ * Read next: spin_lock.c.
  */
 #include "../core/core.h"
 
@@ -24,12 +24,19 @@ struct sl_timer {
 
 static u64 nr_starts;	/* timers_lock protects it */
 
-/* Context: timers_lock held. Return: NULL if it was never initialised. */
+/* Context: timers_lock held. */
+#define for_each_timer(s)						\
+	for (struct sl_timer *s = sl_bpf.timers; s && s < sl_bpf.timers + SL_TIMERS_MAX; s++)
+
+/*
+ * @timer: NULL: a slot that is free. Context: timers_lock held. Return: NULL if it was
+ * never initialised.
+ */
 static struct sl_timer *slot_of(const struct bpf_timer *timer)
 {
-	for (u32 i = 0; sl_bpf.timers && i < SL_TIMERS_MAX; i++) {
-		if (sl_bpf.timers[i].owner == timer)
-			return &sl_bpf.timers[i];
+	for_each_timer(s) {
+		if (s->owner == timer)
+			return s;
 	}
 	return NULL;
 }
@@ -42,9 +49,7 @@ static void set_host_timer_locked(void)
 {
 	u64 first_ns = READ_ONCE(sl_core.watchdog_ns);
 
-	for (u32 i = 0; sl_bpf.timers && i < SL_TIMERS_MAX; i++) {
-		struct sl_timer *s = &sl_bpf.timers[i];
-
+	for_each_timer(s) {
 		if (s->owner && s->is_armed && s->expires_ns < first_ns)
 			first_ns = s->expires_ns;
 	}
@@ -66,6 +71,7 @@ static void set_host_timer(void)
  */
 long sl_timer_init(struct bpf_timer *timer, struct sl_map *map, u64 clock)
 {
+	struct sl_timer *free;
 	long err = -ENOMEM;
 
 	if (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC && clock != CLOCK_BOOTTIME)
@@ -74,12 +80,11 @@ long sl_timer_init(struct bpf_timer *timer, struct sl_map *map, u64 clock)
 	if (!sl_bpf.timers)
 		sl_bpf.timers = sl_host_alloc(SL_TIMERS_MAX *
 					       sizeof(struct sl_timer));
-	if (sl_bpf.timers && slot_of(timer))
+	free = slot_of(NULL);
+	if (slot_of(timer)) {
 		err = -EBUSY;
-	for (u32 i = 0; sl_bpf.timers && err == -ENOMEM && i < SL_TIMERS_MAX; i++) {
-		if (sl_bpf.timers[i].owner)
-			continue;
-		sl_bpf.timers[i] = (struct sl_timer){ .owner = timer };
+	} else if (free) {
+		*free = (struct sl_timer){ .owner = timer };
 		err = 0;
 	}
 	sl_unlock(&sl_bpf.timers_lock);
@@ -95,9 +100,7 @@ long sl_timer_init(struct bpf_timer *timer, struct sl_map *map, u64 clock)
 static void timers_forget(const void *value, u32 bytes)
 {
 	sl_lock(&sl_bpf.timers_lock);
-	for (u32 i = 0; sl_bpf.timers && i < SL_TIMERS_MAX; i++) {
-		struct sl_timer *s = &sl_bpf.timers[i];
-
+	for_each_timer(s) {
 		if (s->owner && (u64)((u8 *)s->owner - (u8 *)value) < bytes)
 			*s = (struct sl_timer){ 0 };
 	}
@@ -197,9 +200,7 @@ static bool take_due(u64 now_ns, u64 last_start, struct sl_timer *taken)
 	struct sl_timer *due = NULL;
 
 	sl_lock(&sl_bpf.timers_lock);
-	for (u32 i = 0; sl_bpf.timers && i < SL_TIMERS_MAX; i++) {
-		struct sl_timer *s = &sl_bpf.timers[i];
-
+	for_each_timer(s) {
 		if (!s->owner || !s->is_armed || s->expires_ns > now_ns ||
 		    s->start_nr > last_start)
 			continue;

@@ -10,14 +10,14 @@
  * Called by hosts. The tree changes from one place at a time, and not while a policy
  * comes or goes: that is the host's business. Tasks come and go meanwhile.
  *
- * Read next: tasks.c, where tasks come and go; bpf/storage.c, the storage of a cgroup.
+ * Read next: tasks.c, where tasks come and go.
  */
 #include "core.h"
 
 #define CGROUP_NAME_LEN 32
 
 struct sl_cgroup {
-	struct cgroup	cgroup;		/* first, so that a policy's pointer is ours as well */
+	struct cgroup	cgroup;		/* first, for cgroup_of() */
 	struct kernfs_node kn;
 	struct css_set	set;		/* of the tasks in it */
 	struct sl_cgroup *parent;	/* NULL: the root */
@@ -105,9 +105,8 @@ static int init_cgroups(struct sl_cpu *this_cpu, const struct sched_ext_ops *ops
 
 		if (!g->exists)
 			continue;
-		if (ops->cgroup_init)
-			err = SL_CALL_RET(this_cpu, ops->cgroup_init, cgroup_init, NULL,
-					  &g->cgroup, &g->args);
+		err = SL_CALL_ERR(this_cpu, ops->cgroup_init, cgroup_init, NULL,
+				  &g->cgroup, &g->args);
 		g->is_known = !err;
 	}
 	return err;
@@ -119,9 +118,8 @@ static void exit_cgroups(struct sl_cpu *this_cpu)
 	for (u32 i = sl_core.nr_cgroups; i-- > 0;) {
 		struct sl_cgroup *g = &sl_core.cgroups[i];
 
-		if (g->is_known && sl_core.ops.cgroup_exit)
-			SL_CALL(this_cpu, sl_core.ops.cgroup_exit, cgroup_exit, NULL,
-				&g->cgroup);
+		if (g->is_known)
+			SL_CALL_LOADED(this_cpu, cgroup_exit, NULL, &g->cgroup);
 	}
 }
 
@@ -155,11 +153,8 @@ int sl_cgroup_create(struct cgroup *parent, const char *name, u32 weight,
 		return -ENOSPC;
 	g = add_cgroup(cgroup_of(parent), name, weight);
 	if (!sl_is_bypassed()) {
-		__auto_type init = SL_OP(cgroup_init);
-
-		if (init)
-			err = SL_CALL_RET(this_cpu, init, cgroup_init, NULL, &g->cgroup,
-					  &g->args);
+		err = SL_CALL_ERR(this_cpu, SL_OP(cgroup_init), cgroup_init, NULL,
+				  &g->cgroup, &g->args);
 		g->is_known = !err;
 	}
 	if (err) {
@@ -174,16 +169,14 @@ int sl_cgroup_create(struct cgroup *parent, const char *name, u32 weight,
 
 static bool has_members(const struct sl_cgroup *g)
 {
+	struct sl_task *t;
 	bool has = false;
 
 	for (u32 i = 0; i < sl_core.nr_cgroups; i++)
 		has |= sl_core.cgroups[i].exists && sl_core.cgroups[i].parent == g;
 	lock_tasks();
-	for (u32 i = 0; i < sl_core.nr_tasks_end; i++) {
-		struct sl_task *t = task_in_slot(i);
-
-		has |= t && READ_ONCE(t->p.cgroups) == &g->set;
-	}
+	for_each_task(t)
+		has |= READ_ONCE(t->p.cgroups) == &g->set;
 	unlock_tasks();
 	return has;
 }
@@ -254,17 +247,16 @@ int sl_task_set_cgroup(struct sl_task *t, struct cgroup *cgrp)
 	struct sl_cpu *this_cpu = sl_this_cpu();
 	struct cgroup *from = t->p.cgroups->dfl_cgrp;
 	struct cgroup *to = &cgroup_of(cgrp)->cgroup;
-	__auto_type prep = SL_OP(cgroup_prep_move);
 	struct change c;
-	int err = 0;
+	int err;
 
 	SL_ASSERT(cgroup_of(to)->exists);
 	if (!t->is_attached || from == to) {
 		WRITE_ONCE(t->p.cgroups, &cgroup_of(to)->set);
 		return 0;
 	}
-	if (prep)
-		err = SL_CALL_RET(this_cpu, prep, cgroup_prep_move, t, &t->p, from, to);
+	err = SL_CALL_ERR(this_cpu, SL_OP(cgroup_prep_move), cgroup_prep_move, t,
+			  &t->p, from, to);
 	if (!err) {
 		c = begin_change(t);
 		WRITE_ONCE(t->p.cgroups, &cgroup_of(to)->set);
@@ -286,8 +278,7 @@ struct cgroup *scx_bpf_task_cgroup(struct task_struct *p)
 	if (p && this_cpu->callback_task == sl_task_of(p) && in != SL_IN_dispatch &&
 	    in != SL_IN_init_task && in != SL_IN_cgroup_prep_move)
 		return READ_ONCE(p->cgroups)->dfl_cgrp;
-	sl_policy_error(SCX_EXIT_ERROR, p ? p->pid : 0,
-			"scx_bpf_task_cgroup() called on a task not being operated on");
+	scx_error(sl_task_of(p), "scx_bpf_task_cgroup() called on a task not being operated on");
 	return root_cgroup();
 }
 

@@ -7,7 +7,7 @@
  * changed, and queued again, so that a policy sees the change at a place where
  * it decides.
  *
- * Read next: tasks.c, where tasks come and go.
+ * Read next: cgroup.c.
  */
 #include "core.h"
 
@@ -45,6 +45,23 @@ static bool take_from_queue(struct sl_cpu *cpu, struct sl_task *t)
 			  (state & ~(u64)SL_OPSS_MASK) | SL_OPSS_NONE);
 }
 
+/*
+ * Lock the CPU of @t, in @state, once @t is on its way nowhere: one that waits has been
+ * taken from where it was.
+ */
+static struct sl_cpu *lock_and_take(struct sl_task *t, u8 *state)
+{
+	for (;;) {
+		struct sl_cpu *cpu = lock_cpu_of(t, state);
+
+		if (*state != SL_TASK_WAKING &&
+		    (*state != SL_TASK_RUNNABLE || take_from_queue(cpu, t)))
+			return cpu;
+		sl_unlock(&cpu->lock);
+		sl_host_relax();
+	}
+}
+
 /* How a task was found, so that it is left the same way. */
 struct change {
 	struct sl_cpu *cpu;	/* locked */
@@ -59,16 +76,9 @@ static struct change begin_change(struct sl_task *t)
 	struct change c;
 	u8 state;
 
-	for (;;) {
-		c.cpu = lock_cpu_of(t, &state);
-		c.was_running = state == SL_TASK_RUNNING;
-		c.was_queued = state == SL_TASK_RUNNABLE;
-		if (state != SL_TASK_WAKING &&
-		    (!c.was_queued || take_from_queue(c.cpu, t)))
-			break;
-		sl_unlock(&c.cpu->lock);
-		sl_host_relax();
-	}
+	c.cpu = lock_and_take(t, &state);
+	c.was_running = state == SL_TASK_RUNNING;
+	c.was_queued = state == SL_TASK_RUNNABLE;
 	this_cpu->holds_lock = true;
 	if (c.was_queued)
 		end_custody(t, SCX_DEQ_SCHED_CHANGE);
@@ -95,8 +105,7 @@ static void end_change(struct sl_task *t, struct change c)
 		SL_CALL_OP(this_cpu, runnable, t, &t->p, ENQUEUE_RESTORE);
 		do_enqueue_task(this_cpu, c.cpu, t, ENQUEUE_RESTORE);
 	} else if (c.was_queued) {
-		/* S18: it goes where it may run; no other lock while we hold
-		 * this one. */
+		/* S18: it goes where it may run, once this lock is dropped. */
 		t->p.scx.flags &= ~SCX_TASK_QUEUED;
 		smp_store_release(&t->state, SL_TASK_WAKING);
 		defer_migration(this_cpu, t);
@@ -106,11 +115,15 @@ static void end_change(struct sl_task *t, struct change c)
 	flush(this_cpu);
 }
 
-/* @weight: 1..10000, or 0 for the one that @t has. */
-static void set_weight(struct sl_task *t, u32 weight)
+/*
+ * @weight: 1..10000; 0: the one that @t has, of which the policy hears anew (S17).
+ * Context: no lock held, any CPU.
+ */
+void sl_task_set_weight(struct sl_task *t, u32 weight)
 {
 	struct change c;
 
+	SL_ASSERT(weight <= 10000);
 	if (!t->is_attached) {
 		WRITE_ONCE(t->p.scx.weight, weight);
 		return;
@@ -120,22 +133,6 @@ static void set_weight(struct sl_task *t, u32 weight)
 		t->p.scx.weight = weight;
 	SL_CALL_OP(sl_this_cpu(), set_weight, t, &t->p, t->p.scx.weight);
 	end_change(t, c);
-}
-
-/* @weight: 1..10000. Context: no lock held, any CPU. */
-void sl_task_set_weight(struct sl_task *t, u32 weight)
-{
-	SL_ASSERT(weight >= 1 && weight <= 10000);
-	set_weight(t, weight);
-}
-
-/*
- * An attribute of @t has changed, which the policy reads where it decides: as if
- * the weight had changed to what it is (S17). Context: no lock held, any CPU.
- */
-static void requeue_task(struct sl_task *t)
-{
-	set_weight(t, 0);
 }
 
 static void set_mask(struct sl_task *t, const struct cpumask *mask, u32 nr)
@@ -165,33 +162,4 @@ void sl_task_set_affinity(struct sl_task *t, const struct cpumask *mask)
 	set_mask(t, mask, nr);
 	SL_CALL_OP(sl_this_cpu(), set_cpumask, t, &t->p, mask);
 	end_change(t, c);
-}
-
-/*
- * S20: from now on @t runs on this CPU only, whatever its affinity says. Nests.
- * Nothing else happens, so it may be said in an interrupt. Context: on the CPU
- * where @t runs.
- */
-void sl_migrate_disable(struct sl_task *t)
-{
-	SL_ASSERT(t->p.migration_disabled < 0xffff);
-	WRITE_ONCE(t->p.migration_disabled, (u16)(t->p.migration_disabled + 1));
-}
-
-/*
- * The last one ends it: an affinity that was changed meanwhile takes effect.
- * Context: on the CPU where @t runs, no lock held.
- */
-void sl_migrate_enable(struct sl_task *t)
-{
-	struct sl_cpu *this_cpu = sl_this_cpu();
-
-	SL_ASSERT(t->p.migration_disabled > 0);
-	/* Under the lock, as a change of the affinity. */
-	sl_lock(&this_cpu->lock);
-	SL_ASSERT(this_cpu->curr == t);
-	WRITE_ONCE(t->p.migration_disabled, (u16)(t->p.migration_disabled - 1));
-	if (!sl_may_run_on(t, this_cpu->id))
-		sl_host_kick(this_cpu->id);
-	sl_unlock(&this_cpu->lock);
 }

@@ -5,7 +5,7 @@
  *
  * The core is one translation unit: build.c includes its chapters in the order in
  * which they can be read. What is declared here and has the prefix sl_ is for hosts
- * and policies; what one chapter needs of a later one is declared at the end.
+ * and policies; what one chapter needs of a later one is declared in build.c.
  *
  * Locks. Each CPU has one, each user and the global queue has one. A CPU's
  * local queue and its running task are under the CPU's lock; a task on a user
@@ -44,6 +44,7 @@
 #define SL_DISPATCH_BATCH_MAX 64
 #define SL_DISPATCH_LOOPS_MAX 32
 #define SL_DSQS_MAX 16384
+#define SL_DSQ_BUCKETS 4096
 #define SL_CGROUPS_MAX 256
 
 struct sl_dsq {
@@ -60,8 +61,7 @@ struct sl_dsq {
 	struct bpf_iter_scx_dsq *iterators;	/* iterators standing on a task */
 
 	s32		cpu;	/* whose local queue; -1: none's */
-	struct sl_dsq	*next_free;	/* tables_lock protects them */
-	struct sl_dsq	*next_created;
+	struct sl_dsq	*next;	/* in its bucket, or free; tables_lock protects it */
 };
 
 /*
@@ -165,10 +165,8 @@ struct sl_core {
 	struct sl_dsq	global;
 	struct sl_dsq	no_dsq;		/* dead: sl_cpu.last_dsq before there is one */
 	sl_lock_t	tables_lock;	/* of queues, below, and of maps */
-	struct sl_dsq	**dsqs;		/* open addressing by id; read without lock */
 	u32		nr_dsqs;
 	struct sl_dsq	*free_dsqs;	/* destroyed; another CPU may look at one */
-	struct sl_dsq	*created_dsqs;	/* all of a policy's, those too */
 
 	/* Every switch reads this; only a CPU that goes idle, or ends that, writes it. */
 	struct cpumask	idle ____cacheline_aligned;	/* atomic bits */
@@ -192,6 +190,8 @@ struct sl_core {
 	s32		exit_pid;
 	struct scx_exit_info exit_info;
 	char		exit_msg[SCX_EXIT_MSG_LEN];
+
+	struct sl_dsq	*dsqs[SL_DSQ_BUCKETS];	/* by id; tables_lock, read without */
 };
 
 /* Nothing from here on is for other objects: no way around a global table. */
@@ -220,6 +220,31 @@ sl_inline struct sl_cpu *sl_this_cpu(void)
 #else
 	return &sl_core.cpus[sl_host_cpu()];
 #endif
+}
+
+#define for_each_cpu(cpu)						\
+	for (struct sl_cpu *cpu = sl_core.cpus; cpu < sl_core.cpus + sl_core.nr_cpus; cpu++)
+
+/* The attached task in a slot below nr_tasks_end, or NULL. */
+static inline struct sl_task *task_in_slot(u32 idx)
+{
+	struct sl_task *t = smp_load_acquire(&sl_core.tasks[idx]);
+
+	return t && smp_load_acquire(&t->is_attached) ? t : NULL;
+}
+
+#define for_each_task(t)						\
+	for (u32 ___i = 0; ___i < READ_ONCE(sl_core.nr_tasks_end); ___i++) \
+		if (((t) = task_in_slot(___i)))
+
+/* @bytes: whole words. Another CPU may be reading any member of @to. */
+static inline void copy_words(void *to, const void *from, u32 bytes)
+{
+	typedef u64 __attribute__((may_alias)) word;
+
+	SL_ASSERT(bytes % sizeof(word) == 0);
+	for (u32 i = 0; i < bytes / sizeof(word); i++)
+		WRITE_ONCE(((word *)to)[i], ((const word *)from)[i]);
 }
 
 static inline bool sl_time_before(u64 a, u64 b)
@@ -260,7 +285,8 @@ sl_inline bool sl_may_run_on(const struct sl_task *t, s32 cpu)
 
 /*
  * Call an operation of the policy on @cpu, this one, about task @subject or NULL.
- * SL_CALL_OP() does so where the policy has the operation and is not bypassed. Where
+ * SL_CALL_OP() does so where the policy has the operation and is not bypassed, and
+ * SL_CALL_LOADED() also where it is bypassed, since it comes or goes. Where
  * there is a default for it, the caller takes SL_OP() once, and if it is not NULL
  * gives it to SL_CALL() or, for an answer, to SL_CALL_RET(). Only ops.dequeue() is
  * called from within another operation; end_custody() keeps what it finds.
@@ -283,15 +309,25 @@ sl_inline bool sl_may_run_on(const struct sl_task *t, s32 cpu)
 		(op)(__VA_ARGS__);					\
 		SL_LEAVE(cpu);						\
 	} while (0)
-#define SL_CALL_OP(cpu, name, subject, ...)				\
+#define SL_CALL_IF(cpu, op, name, subject, ...)				\
 	do {								\
-		__auto_type ___op = SL_OP(name);			\
+		__auto_type ___op = (op);				\
 		if (___op)						\
 			SL_CALL(cpu, ___op, name, subject, __VA_ARGS__); \
 	} while (0)
+#define SL_CALL_OP(cpu, name, ...) SL_CALL_IF(cpu, SL_OP(name), name, __VA_ARGS__)
+#define SL_CALL_LOADED(cpu, name, ...)					\
+	SL_CALL_IF(cpu, sl_core.ops.name, name, __VA_ARGS__)
+/* Return: what an operation returns that may fail; 0 where @op is NULL. */
+#define SL_CALL_ERR(cpu, op, name, subject, ...)				\
+	({								\
+		__auto_type ___asked = (op);				\
+		___asked ? SL_CALL_RET(cpu, ___asked, name, subject, __VA_ARGS__) : 0; \
+	})
 
-sl_cold void sl_policy_error(enum scx_exit_kind kind, s32 pid, const char *fmt,
-			     ...) __attribute__((format(printf, 3, 4)));
+sl_cold void sl_policy_error(enum scx_exit_kind kind, const struct sl_task *t,
+			     const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+#define scx_error(t, ...) sl_policy_error(SCX_EXIT_ERROR, t, __VA_ARGS__)
 const char *sl_callback_name(enum sl_callback callback);
 
 #pragma GCC visibility pop

@@ -215,27 +215,19 @@ sl_inline void dsq_remove(struct sl_dsq *q, struct sl_task *t)
 
 /* ---- the table ----------------------------------------------------------- */
 
-/* Where the search for this id begins in sl_core.dsqs. */
-static u32 dsq_slot(u64 id)
+static struct sl_dsq **dsq_bucket(u64 id)
 {
-	return (u32)((id * 0x9e3779b97f4a7c15ULL) >> 40) % (2 * SL_DSQS_MAX);
+	return &sl_core.dsqs[(id * 0x9e3779b97f4a7c15ULL) >> 52];
 }
 
 /* Context: tables_lock held; without it one that exists may be missed. */
 static struct sl_dsq *search_dsq(u64 id)
 {
-	u32 slot = dsq_slot(id);
+	struct sl_dsq *q = smp_load_acquire(dsq_bucket(id));
 
-	for (u32 i = 0; i < 2 * SL_DSQS_MAX; i++) {
-		struct sl_dsq *q = smp_load_acquire(&sl_core.dsqs[slot]);
-
-		if (!q)
-			return NULL;
-		if (READ_ONCE(q->id) == id && !READ_ONCE(q->is_dead))
-			return q;
-		slot = (slot + 1) % (2 * SL_DSQS_MAX);
-	}
-	return NULL;
+	while (q && (READ_ONCE(q->id) != id || READ_ONCE(q->is_dead)))
+		q = smp_load_acquire(&q->next);
+	return q;
 }
 
 static __noinline struct sl_dsq *find_another_dsq(struct sl_cpu *this_cpu, u64 id)
@@ -243,7 +235,7 @@ static __noinline struct sl_dsq *find_another_dsq(struct sl_cpu *this_cpu, u64 i
 	struct sl_dsq *q = search_dsq(id);
 
 	if (!q) {
-		/* Those behind one that was destroyed move up. */
+		/* One that is destroyed meanwhile leads into another chain. */
 		sl_lock(&sl_core.tables_lock);
 		q = search_dsq(id);
 		sl_unlock(&sl_core.tables_lock);
@@ -267,47 +259,6 @@ sl_inline struct sl_dsq *find_dsq(struct sl_cpu *this_cpu, u64 id)
 	return id & SCX_DSQ_FLAG_BUILTIN ? NULL : find_another_dsq(this_cpu, id);
 }
 
-/* Context: tables_lock held; no such id in the table, which has room. */
-static void enter_dsq(struct sl_dsq *q)
-{
-	u32 slot = dsq_slot(q->id);
-
-	while (sl_core.dsqs[slot])
-		slot = (slot + 1) % (2 * SL_DSQS_MAX);
-	sl_core.nr_dsqs++;
-	smp_store_release(&sl_core.dsqs[slot], q);
-}
-
-/*
- * Take @q out of the table: those behind it move up, so that a search
- * still ends at the first hole. Context: tables_lock held.
- */
-static void leave_dsq(struct sl_dsq *q)
-{
-	u32 hole = dsq_slot(q->id);
-	struct sl_dsq *next;
-	u32 from, way, need;
-
-	while (sl_core.dsqs[hole] != q)
-		hole = (hole + 1) % (2 * SL_DSQS_MAX);
-	from = hole;
-	for (;;) {
-		from = (from + 1) % (2 * SL_DSQS_MAX);
-		next = sl_core.dsqs[from];
-		if (!next)
-			break;
-		/* It may move if its search comes by the hole. */
-		way = (from - dsq_slot(next->id)) % (2 * SL_DSQS_MAX);
-		need = (from - hole) % (2 * SL_DSQS_MAX);
-		if (way < need)
-			continue;
-		smp_store_release(&sl_core.dsqs[hole], next);
-		hole = from;
-	}
-	smp_store_release(&sl_core.dsqs[hole], NULL);
-	sl_core.nr_dsqs--;
-}
-
 /*
  * What was a queue before becomes one again, under its lock: another CPU may be
  * about to take it. It goes on counting insertions, for its iterators (S27).
@@ -324,35 +275,35 @@ static void reinit_dsq(struct sl_dsq *q, u64 id)
 
 s32 scx_bpf_create_dsq(u64 dsq_id, s32 node)
 {
-	struct sl_dsq *q;
+	struct sl_dsq *fresh, *q = NULL;
 	s32 err = 0;
 
 	if ((dsq_id & SCX_DSQ_FLAG_BUILTIN) || node < -1 || node >= (s32)sl_core.nr_nodes)
 		return -EINVAL;
-	q = sl_host_alloc(sizeof(*q));
-	if (!q)
+	fresh = sl_host_alloc(sizeof(*fresh));
+	if (!fresh)
 		return -ENOMEM;
-	dsq_init(q, dsq_id, -1);
+	dsq_init(fresh, dsq_id, -1);
 	sl_lock(&sl_core.tables_lock);
 	if (search_dsq(dsq_id)) {
 		err = -EEXIST;
 	} else if (sl_core.nr_dsqs == SL_DSQS_MAX) {
 		err = -ENOSPC;
-	} else if (sl_core.free_dsqs) {
-		struct sl_dsq *old = sl_core.free_dsqs;
-
-		sl_core.free_dsqs = old->next_free;
-		reinit_dsq(old, dsq_id);
-		enter_dsq(old);
+	} else if ((q = sl_core.free_dsqs)) {
+		sl_core.free_dsqs = q->next;
+		reinit_dsq(q, dsq_id);
 	} else {
-		enter_dsq(q);
-		q->next_created = sl_core.created_dsqs;
-		sl_core.created_dsqs = q;
-		q = NULL;
+		q = fresh;
+		fresh = NULL;
+	}
+	if (q) {
+		sl_core.nr_dsqs++;
+		smp_store_release(&q->next, *dsq_bucket(dsq_id));
+		smp_store_release(dsq_bucket(dsq_id), q);
 	}
 	sl_unlock(&sl_core.tables_lock);
-	if (q)
-		sl_host_free(q, sizeof(*q));
+	if (fresh)
+		sl_host_free(fresh, sizeof(*fresh));
 	return err;
 }
 
@@ -362,27 +313,25 @@ s32 scx_bpf_create_dsq(u64 dsq_id, s32 node)
  */
 void scx_bpf_destroy_dsq(u64 dsq_id)
 {
-	struct sl_dsq *q = find_dsq(sl_this_cpu(), dsq_id);
-	bool is_ours = false;
+	struct sl_dsq *q, **link = dsq_bucket(dsq_id);
 
-	if (!q)
-		return;
-	sl_lock(&q->lock);
-	if (dsq_is(q, dsq_id)) {
-		is_ours = !q->nr;
-		if (q->nr)
-			sl_policy_error(SCX_EXIT_ERROR, q->first->p.pid,
-					"destroying DSQ 0x%llx with %u tasks on it",
-					(unsigned long long)dsq_id, q->nr);
-		else
-			WRITE_ONCE(q->is_dead, true);
-	}
-	sl_unlock(&q->lock);
-	if (!is_ours)
-		return;
 	sl_lock(&sl_core.tables_lock);
-	leave_dsq(q);
-	q->next_free = sl_core.free_dsqs;
-	sl_core.free_dsqs = q;
+	q = search_dsq(dsq_id);
+	if (q) {
+		sl_lock(&q->lock);
+		WRITE_ONCE(q->is_dead, !q->nr);
+		if (q->nr)
+			scx_error(q->first, "destroying DSQ 0x%llx with %u tasks on it", dsq_id,
+				  q->nr);
+		sl_unlock(&q->lock);
+	}
+	if (q && q->is_dead) {
+		while (*link != q)
+			link = &(*link)->next;
+		smp_store_release(link, q->next);
+		smp_store_release(&q->next, sl_core.free_dsqs);
+		sl_core.free_dsqs = q;
+		sl_core.nr_dsqs--;
+	}
 	sl_unlock(&sl_core.tables_lock);
 }

@@ -62,25 +62,22 @@ static void dump_cpu(struct sl_cpu *cpu)
 
 	sl_print_to(line, sizeof(line),
 		    "cpu %d local %u switches %llu runs %s[%d] slice %llu%s%s",
-		    cpu->id, READ_ONCE(cpu->local.nr),
-		    (unsigned long long)READ_ONCE(cpu->nr_switches),
+		    cpu->id, READ_ONCE(cpu->local.nr), READ_ONCE(cpu->nr_switches),
 		    t ? copy_text(comm, t->p.comm, sizeof(comm)) : "idle",
-		    t ? READ_ONCE(t->p.pid) : 0,
-		    (unsigned long long)(t ? sl_slice(t) : 0),
+		    t ? READ_ONCE(t->p.pid) : 0, t ? sl_slice(t) : 0,
 		    callback ? " in " : "", callback ? callback : "");
 	sl_host_print(line);
 }
 
 static void dump_dsq(struct sl_dsq *q)
 {
-	struct sl_task *t = q ? smp_load_acquire(&q->first) : NULL;
+	struct sl_task *t = smp_load_acquire(&q->first);
 	char line[LINE_BYTES];
 
 	if (!t)
 		return;
-	sl_print_to(line, sizeof(line), "dsq 0x%llx queued %u first %d",
-		    (unsigned long long)READ_ONCE(q->id), READ_ONCE(q->nr),
-		    READ_ONCE(t->p.pid));
+	sl_print_to(line, sizeof(line), "dsq 0x%llx queued %u first %d", READ_ONCE(q->id),
+		    READ_ONCE(q->nr), READ_ONCE(t->p.pid));
 	sl_host_print(line);
 }
 
@@ -100,9 +97,8 @@ static void dump_task(struct sl_task *t, u64 now_ns)
 		    "task %s[%d] %s cpu %d dsq 0x%llx slice %llu waits %llu ns%s%s%s",
 		    copy_text(comm, t->p.comm, sizeof(comm)),
 		    READ_ONCE(t->p.pid), state_name(state), READ_ONCE(t->cpu),
-		    (unsigned long long)(q ? READ_ONCE(q->id) : 0),
-		    (unsigned long long)sl_slice(t),
-		    (unsigned long long)(is_runnable && waits_ns > 0 ? waits_ns : 0),
+		    q ? READ_ONCE(q->id) : 0, sl_slice(t),
+		    is_runnable && waits_ns > 0 ? (u64)waits_ns : 0,
 		    is_runnable && is_held ? " held" : "", wait ? " for " : "",
 		    wait ? wait : "");
 	sl_host_print(line);
@@ -114,28 +110,26 @@ void sl_dump(void)
 	char line[LINE_BYTES], name[sizeof(sl_core.ops.name)];
 	u64 now_ns = sl_host_now_ns();
 	bool is_loaded = READ_ONCE(sl_core.is_loaded);
-	u32 end = READ_ONCE(sl_core.nr_tasks_end);
+	struct sl_task *t;
+	struct sl_dsq *q;
 
 	if (!sl_core.cpus)
 		return;
 	count_dumps(1);
-	sl_print_to(line, sizeof(line), "t %llu ns, policy %s%s",
-		    (unsigned long long)now_ns,
+	sl_print_to(line, sizeof(line), "t %llu ns, policy %s%s", now_ns,
 		    is_loaded ? copy_text(name, sl_core.ops.name, sizeof(name)) :
 				"(built-in fifo)",
 		    is_loaded && sl_is_bypassed() ? " (bypassed)" : "");
 	sl_host_print(line);
-	for (u32 i = 0; i < sl_core.nr_cpus; i++)
-		dump_cpu(&sl_core.cpus[i]);
+	for_each_cpu(cpu)
+		dump_cpu(cpu);
 	dump_dsq(&sl_core.global);
-	for (u32 i = 0; i < 2 * SL_DSQS_MAX; i++)
-		dump_dsq(smp_load_acquire(&sl_core.dsqs[i]));
-	for (u32 i = 0; i < end; i++) {
-		struct sl_task *t = task_in_slot(i);
-
-		if (t)
-			dump_task(t, now_ns);
+	for (u32 i = 0; i < SL_DSQ_BUCKETS; i++) {
+		for (q = smp_load_acquire(&sl_core.dsqs[i]); q; q = smp_load_acquire(&q->next))
+			dump_dsq(q);
 	}
+	for_each_task(t)
+		dump_task(t, now_ns);
 	count_dumps(-1ULL);
 }
 
@@ -187,8 +181,7 @@ void sl_scx_dump(const char *fmt, ...)
 	u32 room = sizeof(policy_dump.line) - policy_dump.used;
 
 	if (in != SL_IN_dump && in != SL_IN_dump_cpu && in != SL_IN_dump_task) {
-		sl_policy_error(SCX_EXIT_ERROR, 0,
-				"scx_bpf_dump() must only be called from ops.dump() and friends");
+		scx_error(NULL, "scx_bpf_dump() must only be called from ops.dump() and friends");
 		return;
 	}
 	__builtin_va_start(args, fmt);
@@ -213,9 +206,8 @@ static struct sl_task *next_waiting(const struct sl_cpu *cpu, u32 *idx)
 static void dump_policy_task(struct sl_cpu *this_cpu, struct scx_dump_ctx *ctx,
 			     struct sl_task *t)
 {
-	if (!t || !sl_core.ops.dump_task)
-		return;
-	SL_CALL(this_cpu, sl_core.ops.dump_task, dump_task, t, ctx, &t->p);
+	if (t)
+		SL_CALL_LOADED(this_cpu, dump_task, t, ctx, &t->p);
 	dump_lines(true);
 }
 
@@ -227,11 +219,8 @@ static void dump_policy_cpu(struct sl_cpu *this_cpu, struct scx_dump_ctx *ctx,
 	u32 idx = 0;
 	struct sl_task *t = next_waiting(cpu, &idx);
 
-	if (sl_core.ops.dump_cpu) {
-		SL_CALL(this_cpu, sl_core.ops.dump_cpu, dump_cpu, NULL, ctx, cpu->id,
-			!curr && !t);
-		dump_lines(true);
-	}
+	SL_CALL_LOADED(this_cpu, dump_cpu, NULL, ctx, cpu->id, !curr && !t);
+	dump_lines(true);
 	dump_policy_task(this_cpu, ctx, curr);
 	for (; t; t = next_waiting(cpu, &idx))
 		dump_policy_task(this_cpu, ctx, t);
@@ -258,10 +247,9 @@ static void dump_policy(struct sl_cpu *this_cpu)
 	policy_dump.used = 0;
 	policy_dump.left = ops->exit_dump_len ? ops->exit_dump_len : DUMP_LEN_DFL;
 	lock_tasks();
-	if (ops->dump)
-		SL_CALL(this_cpu, ops->dump, dump, NULL, &ctx);
+	SL_CALL_LOADED(this_cpu, dump, NULL, &ctx);
 	dump_lines(true);
-	for (u32 i = 0; i < sl_core.nr_cpus; i++)
-		dump_policy_cpu(this_cpu, &ctx, &sl_core.cpus[i]);
+	for_each_cpu(cpu)
+		dump_policy_cpu(this_cpu, &ctx, cpu);
 	unlock_tasks();
 }

@@ -55,7 +55,7 @@ sl_inline void record_enqueue(const struct sl_task *t, u64 dsq_id)
 /* S2: the error of a policy that wants vtime order where there is none. */
 static sl_cold void refuse_vtime(const struct sl_task *t)
 {
-	sl_policy_error(SCX_EXIT_ERROR, t->p.pid, "cannot use vtime ordering for built-in DSQs");
+	scx_error(t, "cannot use vtime ordering for built-in DSQs");
 }
 
 /**
@@ -91,15 +91,10 @@ static void local_dsq_enqueue(struct sl_cpu *cpu, struct sl_task *t, u64 enq_fla
 static sl_cold void refuse_insert(struct sl_task *t, u64 id, bool is_mixed, u64 enq_flags)
 {
 	if (is_mixed)
-		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
-				"DSQ 0x%llx holds tasks in %s order, %s[%d] was inserted in the other",
-				(unsigned long long)id,
-				enq_flags & SCX_ENQ_DSQ_PRIQ ? "FIFO" : "vtime",
-				t->p.comm, t->p.pid);
+		scx_error(t, "DSQ 0x%llx holds tasks in %s order, %s[%d] was inserted in the other",
+			  id, enq_flags & SCX_ENQ_DSQ_PRIQ ? "FIFO" : "vtime", t->p.comm, t->p.pid);
 	else
-		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
-				"non-existent DSQ 0x%llx for %s[%d]",
-				(unsigned long long)id, t->p.comm, t->p.pid);
+		scx_error(t, "non-existent DSQ 0x%llx for %s[%d]", id, t->p.comm, t->p.pid);
 }
 
 /*
@@ -178,18 +173,13 @@ static s32 local_dsq_cpu(u64 id, s32 local_cpu)
 static sl_cold void refuse_builtin(const struct sl_task *t, u64 id, s32 target)
 {
 	if (target >= 0)
-		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
-				"SCX_DSQ_LOCAL[_ON] target cpu %d not allowed for %s[%d]",
-				target, t->p.comm, t->p.pid);
+		scx_error(t, "SCX_DSQ_LOCAL[_ON] target cpu %d not allowed for %s[%d]", target,
+			  t->p.comm, t->p.pid);
 	else if ((id & SCX_DSQ_LOCAL_ON) == SCX_DSQ_LOCAL_ON)
-		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
-				"invalid CPU %llu in SCX_DSQ_LOCAL_ON verdict for %s[%d]",
-				(unsigned long long)(id & SCX_DSQ_LOCAL_CPU_MASK),
-				t->p.comm, t->p.pid);
+		scx_error(t, "invalid CPU %llu in SCX_DSQ_LOCAL_ON verdict for %s[%d]",
+			  id & SCX_DSQ_LOCAL_CPU_MASK, t->p.comm, t->p.pid);
 	else
-		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
-				"non-existent DSQ 0x%llx for %s[%d]",
-				(unsigned long long)id, t->p.comm, t->p.pid);
+		scx_error(t, "non-existent DSQ 0x%llx for %s[%d]", id, t->p.comm, t->p.pid);
 }
 
 /* A verdict of a built-in queue, or of none: then the global one, so that @t still runs. */

@@ -22,7 +22,7 @@ static bool ops_cpu_valid(s32 cpu)
 {
 	if (likely(cpu >= 0 && (u32)cpu < sl_core.nr_cpus))
 		return true;
-	sl_policy_error(SCX_EXIT_ERROR, 0, "invalid CPU %d", cpu);
+	scx_error(NULL, "invalid CPU %d", cpu);
 	return false;
 }
 
@@ -65,6 +65,12 @@ static void flush_kicks(struct sl_cpu *this_cpu)
 		sl_unlock(&cpu->lock);
 	}
 	this_cpu->nr_kicks = 0;
+}
+
+static void kick_all(void)
+{
+	for_each_cpu(cpu)
+		sl_host_kick(cpu->id);
 }
 
 /* Keep the mask of whole idle cores in step with the bit of @cpu. */
@@ -194,8 +200,7 @@ static bool check_builtin_idle(void)
 {
 	if (READ_ONCE(sl_core.builtin_idle))
 		return true;
-	sl_policy_error(SCX_EXIT_ERROR, 0,
-			"built-in idle tracking is disabled");
+	scx_error(NULL, "built-in idle tracking is disabled");
 	return false;
 }
 
@@ -271,8 +276,7 @@ static s32 select_for_policy(struct sl_task *t, s32 prev_cpu, u64 wake_flags,
 	const struct cpumask *may = allowed ? allowed : t->p.cpus_ptr;
 
 	if (prev_cpu < 0 || (u32)prev_cpu >= sl_core.nr_cpus) {
-		sl_policy_error(SCX_EXIT_ERROR, t->p.pid, "invalid CPU %d",
-				prev_cpu);
+		scx_error(t, "invalid CPU %d", prev_cpu);
 		return -EINVAL;
 	}
 	if (!check_builtin_idle())
@@ -360,13 +364,12 @@ void scx_bpf_kick_cpu(s32 cpu, u64 flags)
 	if (!ops_cpu_valid(cpu))
 		return;
 	if ((flags & SCX_KICK_IDLE) && (flags & (SCX_KICK_PREEMPT | SCX_KICK_WAIT))) {
-		sl_policy_error(SCX_EXIT_ERROR, 0,
-				"PREEMPT/WAIT cannot be used with SCX_KICK_IDLE");
+		scx_error(NULL, "PREEMPT/WAIT cannot be used with SCX_KICK_IDLE");
 		return;
 	}
 	if ((flags & SCX_KICK_WAIT) && !SL_HOST_CAN_WAIT) {
-		sl_policy_error(SCX_EXIT_ERROR, 0,
-				"SCX_KICK_WAIT: no CPU of this host waits for another one that it has kicked");
+		scx_error(NULL,
+			  "SCX_KICK_WAIT: no CPU of this host waits for another one that it has kicked");
 		return;
 	}
 	kick_cpu(this_cpu, cpu, flags);

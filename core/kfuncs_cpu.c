@@ -5,7 +5,7 @@
  * Thin wrappers with Linux's names; include/scx/native.h lists them. Those that
  * need more than a few lines are in idle.c and kfuncs_dsq.c; BPF's own are in bpf/.
  *
- * Read next: ../bpf/README.md.
+ * Read next: ../bpf/maps.c, the first chapter of bpf/.
  */
 #include "core.h"
 
@@ -108,8 +108,8 @@ void scx_bpf_events(struct scx_event_stats *events, size_t bytes)
 	struct scx_event_stats sum = { 0 };
 	s64 *word = (s64 *)&sum;
 
-	for (u32 cpu = 0; cpu < sl_core.nr_cpus; cpu++) {
-		const s64 *own = (const s64 *)&sl_core.cpus[cpu].events;
+	for_each_cpu(cpu) {
+		const s64 *own = (const s64 *)&cpu->events;
 
 		for (u32 i = 0; i < sizeof(sum) / sizeof(*word); i++)
 			word[i] += READ_ONCE(own[i]);
@@ -122,7 +122,7 @@ static sl_cold const struct cpumask *no_idle_by_node(void)
 {
 	static const struct cpumask none;
 
-	sl_policy_error(SCX_EXIT_ERROR, 0, "per-node idle tracking is disabled");
+	scx_error(NULL, "per-node idle tracking is disabled");
 	return &none;
 }
 
@@ -192,8 +192,7 @@ u32 scx_bpf_cpuperf_cur(s32 cpu)
 void scx_bpf_cpuperf_set(s32 cpu, u32 perf)
 {
 	if (perf > SCX_CPUPERF_ONE)
-		sl_policy_error(SCX_EXIT_ERROR, 0, "Invalid cpuperf target %u for CPU %d",
-				perf, cpu);
+		scx_error(NULL, "Invalid cpuperf target %u for CPU %d", perf, cpu);
 	else
 		ops_cpu_valid(cpu);
 }

@@ -37,10 +37,9 @@ struct task_struct *scx_bpf_dsq_peek(u64 dsq_id)
 	struct sl_task *t;
 
 	if (unlikely(!q)) {
-		sl_policy_error(SCX_EXIT_ERROR, 0, "peek %s DSQ 0x%llx",
-				dsq_id & SCX_DSQ_FLAG_BUILTIN ?
-				"disallowed on builtin" : "on non-existent",
-				(unsigned long long)dsq_id);
+		scx_error(NULL, "peek %s DSQ 0x%llx",
+			  dsq_id & SCX_DSQ_FLAG_BUILTIN ? "disallowed on builtin" : "on non-existent",
+			  dsq_id);
 		return NULL;
 	}
 	t = smp_load_acquire(&q->first);
@@ -52,17 +51,12 @@ static sl_cold bool refuse_verdict(struct sl_cpu *this_cpu, const struct sl_task
 	const char *name = sl_callback_name(this_cpu->callback) ?: "?";
 
 	if (this_cpu->callback != SL_IN_enqueue && this_cpu->callback != SL_IN_select_cpu)
-		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
-				"scx_bpf_dsq_insert() called from ops.%s()",
-				name);
+		scx_error(t, "scx_bpf_dsq_insert() called from ops.%s()", name);
 	else if (t != this_cpu->direct_task)
-		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
-				"inserting %s[%d] from ops.%s() of another task",
-				t->p.comm, t->p.pid, name);
+		scx_error(t, "inserting %s[%d] from ops.%s() of another task", t->p.comm, t->p.pid,
+			  name);
 	else
-		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
-				"%s[%d] already direct-dispatched",
-				t->p.comm, t->p.pid);
+		scx_error(t, "%s[%d] already direct-dispatched", t->p.comm, t->p.pid);
 	return false;
 }
 
@@ -84,8 +78,7 @@ sl_inline bool scx_dsq_insert_commit(struct sl_task *t, u64 dsq_id, u64 enq_flag
 	if (this_cpu->callback != SL_IN_dispatch)
 		return refuse_verdict(this_cpu, t);
 	if (this_cpu->nr_inserts >= sl_core.dispatch_batch) {
-		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
-				"dispatch buffer overflow");
+		scx_error(t, "dispatch buffer overflow");
 		return false;
 	}
 	in = &this_cpu->inserts[this_cpu->nr_inserts++];
@@ -108,10 +101,9 @@ sl_inline void give_slice(struct sl_task *t, u64 slice)
 		sl_host_slice_changed(t);
 }
 
-static sl_cold bool refuse_enq_flags(s32 pid, u64 enq_flags)
+static sl_cold bool refuse_enq_flags(const struct sl_task *t, u64 enq_flags)
 {
-	sl_policy_error(SCX_EXIT_ERROR, pid, "invalid enq_flags 0x%llx",
-			(unsigned long long)enq_flags);
+	scx_error(t, "invalid enq_flags 0x%llx", enq_flags);
 	return false;
 }
 
@@ -121,7 +113,7 @@ bool scx_bpf_dsq_insert(struct task_struct *p, u64 dsq_id, u64 slice,
 	struct sl_task *t = sl_task_of(p);
 
 	if (unlikely(enq_flags & SCX_ENQ_INTERNAL_MASK))
-		return refuse_enq_flags(p->pid, enq_flags);
+		return refuse_enq_flags(t, enq_flags);
 	if (!scx_dsq_insert_commit(t, dsq_id, enq_flags))
 		return false;
 	give_slice(t, slice);
@@ -134,7 +126,7 @@ bool scx_bpf_dsq_insert_vtime(struct task_struct *p, u64 dsq_id, u64 slice,
 	struct sl_task *t = sl_task_of(p);
 
 	if (unlikely(enq_flags & SCX_ENQ_INTERNAL_MASK))
-		return refuse_enq_flags(p->pid, enq_flags);
+		return refuse_enq_flags(t, enq_flags);
 	if (!scx_dsq_insert_commit(t, dsq_id, enq_flags | SCX_ENQ_DSQ_PRIQ))
 		return false;
 	give_slice(t, slice);
@@ -148,19 +140,16 @@ __flatten bool sl_dsq_move_to_local(u64 dsq_id, u64 enq_flags)
 	struct sl_dsq *q;
 
 	if (unlikely(enq_flags & SCX_ENQ_INTERNAL_MASK))
-		return refuse_enq_flags(0, enq_flags);
+		return refuse_enq_flags(NULL, enq_flags);
 	if (unlikely(this_cpu->callback != SL_IN_dispatch)) {
-		sl_policy_error(SCX_EXIT_ERROR, 0,
-				"scx_bpf_dsq_move_to_local() called outside ops.dispatch()");
+		scx_error(NULL, "scx_bpf_dsq_move_to_local() called outside ops.dispatch()");
 		return false;
 	}
 	if (unlikely(this_cpu->nr_inserts))
 		flush_dispatch_buf(this_cpu);
 	q = find_dsq(this_cpu, dsq_id);
 	if (!q) {
-		sl_policy_error(SCX_EXIT_ERROR, 0,
-				"invalid DSQ ID 0x%llx in scx_bpf_dsq_move_to_local()",
-				(unsigned long long)dsq_id);
+		scx_error(NULL, "invalid DSQ ID 0x%llx in scx_bpf_dsq_move_to_local()", dsq_id);
 		return false;
 	}
 	/*
@@ -259,13 +248,12 @@ static bool move_task(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 ds
 	bool is_there;
 
 	if (unlikely(enq_flags & SCX_ENQ_INTERNAL_MASK))
-		return refuse_enq_flags(p->pid, enq_flags);
+		return refuse_enq_flags(t, enq_flags);
 	/* Where locks are held, they must be those of dispatch. */
 	if (this_cpu->callback != SL_IN_dispatch && this_cpu->callback != SL_IN_timer &&
 	    this_cpu->callback != SL_IN_init && this_cpu->callback != SL_IN_init_task) {
-		sl_policy_error(SCX_EXIT_ERROR, p->pid,
-				"scx_bpf_dsq_move() called from ops.%s()",
-				sl_callback_name(this_cpu->callback) ?: "?");
+		scx_error(t, "scx_bpf_dsq_move() called from ops.%s()",
+			  sl_callback_name(this_cpu->callback) ?: "?");
 		return false;
 	}
 	if (!from)
@@ -325,5 +313,5 @@ void scx_bpf_dispatch_cancel(void)
 	if (this_cpu->nr_inserts)
 		this_cpu->nr_inserts--;
 	else
-		sl_policy_error(SCX_EXIT_ERROR, 0, "dispatch buffer underflow");
+		scx_error(NULL, "dispatch buffer underflow");
 }

@@ -22,9 +22,7 @@
  */
 static void wait_for_others(struct sl_cpu *this_cpu)
 {
-	for (u32 i = 0; i < sl_core.nr_cpus; i++) {
-		struct sl_cpu *cpu = &sl_core.cpus[i];
-
+	for_each_cpu(cpu) {
 		if (cpu == this_cpu)
 			continue;
 		sl_lock(&cpu->lock);
@@ -32,8 +30,8 @@ static void wait_for_others(struct sl_cpu *this_cpu)
 		sl_unlock(&cpu->lock);
 		sl_host_kick(cpu->id);
 	}
-	for (u32 i = 0; i < sl_core.nr_cpus; i++) {
-		while (smp_load_acquire(&sl_core.cpus[i].must_quiesce))
+	for_each_cpu(cpu) {
+		while (smp_load_acquire(&cpu->must_quiesce))
 			sl_host_relax();
 	}
 }
@@ -64,8 +62,7 @@ static int check_flags(const struct sched_ext_ops *ops)
 	if (others & (1ULL << 6))
 		return refuse_ops(-EINVAL, "ops.flags has SCX_OPS_BUILTIN_IDLE_PER_NODE, which only Linux has");
 	if (others)
-		return refuse_ops(-EINVAL, "ops.flags has unknown bits 0x%llx",
-				  (unsigned long long)others);
+		return refuse_ops(-EINVAL, "ops.flags has unknown bits 0x%llx", others);
 	if ((ops->flags & SCX_OPS_ENQ_LAST) && !ops->enqueue)
 		return refuse_ops(-EINVAL, "SCX_OPS_ENQ_LAST requires ops.enqueue() to be implemented");
 	return 0;
@@ -82,51 +79,41 @@ static int check_ops(const struct sched_ext_ops *ops)
 		return refuse_ops(-EINVAL, "ops.name is empty, or longer than %u characters",
 				  (u32)sizeof(ops->name) - 1);
 	if (ops->timeout_ms > 30000)
-		return refuse_ops(-E2BIG, "ops.timeout_ms %u is more than 30000",
-				  ops->timeout_ms);
+		return refuse_ops(-E2BIG, "ops.timeout_ms %u is more than 30000", ops->timeout_ms);
 	if (ops->dispatch_max_batch > SL_DISPATCH_BATCH_MAX)
 		return refuse_ops(-E2BIG, "ops.dispatch_max_batch %u is more than %u",
 				  ops->dispatch_max_batch, SL_DISPATCH_BATCH_MAX);
 	/* CPUs neither come nor go: the number of such events is 0. */
 	if (ops->hotplug_seq)
 		return refuse_ops(-EBUSY, "expected hotplug seq %llu did not match actual 0",
-				  (unsigned long long)ops->hotplug_seq);
+				  ops->hotplug_seq);
 	return check_flags(ops);
-}
-
-/* Word by word: the watchdog of another CPU may look. @from: NULL: none. */
-static void copy_ops(struct sched_ext_ops *to, const struct sched_ext_ops *from)
-{
-	u64 *word = (u64 *)to;
-	const u64 *value = (const u64 *)from;
-
-	_Static_assert(sizeof(*to) % sizeof(u64) == 0, "no word is left over");
-	for (u32 i = 0; i < sizeof(*to) / sizeof(u64); i++)
-		WRITE_ONCE(word[i], value ? value[i] : 0);
 }
 
 static void set_ops(const struct sched_ext_ops *ops)
 {
-	copy_ops(&sl_core.ops, ops);
+	/* The watchdog of another CPU may look. */
+	copy_words(&sl_core.ops, ops ?: &sl_no_ops, sizeof(sl_core.ops));
 	WRITE_ONCE(sl_core.builtin_idle, !ops || !ops->update_idle ||
 		(ops->flags & SCX_OPS_KEEP_BUILTIN_IDLE));
 }
 
 static void destroy_dsqs(void)
 {
-	struct sl_dsq *q;
+	for (u32 i = 0; i <= SL_DSQ_BUCKETS; i++) {
+		struct sl_dsq *q, **first = i < SL_DSQ_BUCKETS ? &sl_core.dsqs[i] :
+								 &sl_core.free_dsqs;
 
-	while ((q = sl_core.created_dsqs)) {
-		SL_ASSERT(!q->first);
-		sl_core.created_dsqs = q->next_created;
-		if (!q->is_dead)
-			leave_dsq(q);
-		wait_for_dumps();
-		sl_host_free(q, sizeof(*q));
+		while ((q = *first)) {
+			SL_ASSERT(!q->first);
+			smp_store_release(first, q->next);
+			wait_for_dumps();
+			sl_host_free(q, sizeof(*q));
+		}
 	}
-	sl_core.free_dsqs = NULL;
-	for (u32 i = 0; i < sl_core.nr_cpus; i++)
-		WRITE_ONCE(sl_core.cpus[i].last_dsq, &sl_core.no_dsq);
+	sl_core.nr_dsqs = 0;
+	for_each_cpu(cpu)
+		WRITE_ONCE(cpu->last_dsq, &sl_core.no_dsq);
 }
 
 /* Context: nothing of the policy is in use. */
@@ -145,10 +132,10 @@ static void forget_policy(void)
 /* S1: the tasks that exist. Context: all tasks_locks held, no task comes or goes. */
 static void init_tasks(struct sl_cpu *this_cpu)
 {
-	for (u32 i = 0; i < sl_core.nr_tasks_end; i++) {
-		struct sl_task *t = task_in_slot(i);
+	struct sl_task *t;
 
-		if (!t || t->is_leaving)
+	for_each_task(t) {
+		if (t->is_leaving)
 			continue;
 		t->is_known = true;
 		init_task(this_cpu, t, false);
@@ -190,30 +177,28 @@ static void attach_to_policy(struct sl_cpu *this_cpu, struct sl_task *t)
  */
 static void attach_all(struct sl_cpu *this_cpu)
 {
+	struct sl_task *t;
+
 	lock_tasks();
 	init_tasks(this_cpu);
-	for (u32 i = 0; i < sl_core.nr_cpus; i++)
-		sl_lock(&sl_core.cpus[i].lock);
+	for_each_cpu(cpu)
+		sl_lock(&cpu->lock);
 	this_cpu->holds_lock = true;
 	set_bypass(false);
-	for (u32 i = 0; i < sl_core.nr_tasks_end; i++) {
-		struct sl_task *t = task_in_slot(i);
-
-		if (t)
-			attach_to_policy(this_cpu, t);
-	}
+	for_each_task(t)
+		attach_to_policy(this_cpu, t);
 	this_cpu->holds_lock = false;
-	for (u32 i = 0; i < sl_core.nr_cpus; i++)
-		sl_unlock(&sl_core.cpus[i].lock);
+	for_each_cpu(cpu)
+		sl_unlock(&cpu->lock);
 	unlock_tasks();
-	for (u32 i = 0; i < sl_core.nr_cpus; i++)
-		sl_host_kick((s32)i);
+	kick_all();
 }
 
 static int enable(const struct sl_policy *policy, bool is_live)
 {
 	struct sl_cpu *this_cpu = sl_this_cpu();
 	struct sched_ext_ops *ops = policy->ops;
+	struct scx_event_stats no_events = { 0 };
 	int err;
 
 	if (sl_core.is_loaded)
@@ -227,12 +212,8 @@ static int enable(const struct sl_policy *policy, bool is_live)
 	set_bypass(true);
 	WRITE_ONCE(sl_core.exit_ready, 0);
 	sl_core.exit_info = (struct scx_exit_info){ 0 };
-	for (u32 i = 0; i < sl_core.nr_cpus; i++) {
-		s64 *counts = (s64 *)&sl_core.cpus[i].events;
-
-		for (u32 j = 0; j < sizeof(struct scx_event_stats) / sizeof(*counts); j++)
-			WRITE_ONCE(counts[j], 0);
-	}
+	for_each_cpu(cpu)
+		copy_words(&cpu->events, &no_events, sizeof(no_events));
 	err = maps_create(policy);
 	if (err)
 		return err;
@@ -248,15 +229,15 @@ static int enable(const struct sl_policy *policy, bool is_live)
 		if (err)
 			refuse_ops(err, "its launch() or a SEC(\"syscall\") program returned %d", err);
 	}
-	if (!err && ops->init)
-		err = SL_CALL_RET(this_cpu, ops->init, init, NULL);
+	if (!err)
+		err = SL_CALL_ERR(this_cpu, ops->init, init, NULL);
 	if (!err) {
 		err = init_cgroups(this_cpu, ops);
 		if (err)
 			refuse_ops(err, "ops.cgroup_init() failed (%d)", err);
 	}
 	if (err) {
-		/* Said to our caller, not to the host. */
+		/* For the caller, not for the host. */
 		smp_store_release(&sl_core.exit_done, 1);
 		forget_policy();
 		return err < 0 ? err : -EINVAL;
@@ -273,19 +254,12 @@ static int enable(const struct sl_policy *policy, bool is_live)
 
 static void exit_tasks(struct sl_cpu *this_cpu)
 {
-	struct scx_exit_task_args args = { .cancelled = false };
+	struct sl_task *t;
 
 	lock_tasks();
-	for (u32 i = 0; i < sl_core.nr_tasks_end; i++) {
-		struct sl_task *t = task_in_slot(i);
-
-		if (!t || t->is_leaving || !t->is_known)
-			continue;
-		if (sl_core.ops.disable)
-			SL_CALL(this_cpu, sl_core.ops.disable, disable, t, &t->p);
-		if (sl_core.ops.exit_task)
-			SL_CALL(this_cpu, sl_core.ops.exit_task, exit_task, t,
-				&t->p, &args);
+	for_each_task(t) {
+		if (!t->is_leaving && t->is_known)
+			exit_task(this_cpu, t, false);
 	}
 	exit_cgroups(this_cpu);
 	unlock_tasks();

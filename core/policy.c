@@ -59,7 +59,7 @@ static void set_bypass(bool is_bypassed)
 					    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
 
-static void claim_exit(enum scx_exit_kind kind, s64 code, s32 pid,
+static void claim_exit(enum scx_exit_kind kind, s64 code, const struct sl_task *t,
 		       const char *fmt, __builtin_va_list args)
 {
 	struct scx_exit_info *info = &sl_core.exit_info;
@@ -71,7 +71,7 @@ static void claim_exit(enum scx_exit_kind kind, s64 code, s32 pid,
 	info->exit_code = code;
 	info->reason = exit_reason(kind);
 	info->msg = sl_core.exit_msg;
-	sl_core.exit_pid = pid;
+	sl_core.exit_pid = t ? t->p.pid : 0;
 	WRITE_ONCE(sl_core.live, &failed_ops);
 	smp_store_release(&sl_core.exit_ready, 1);
 }
@@ -79,30 +79,29 @@ static void claim_exit(enum scx_exit_kind kind, s64 code, s32 pid,
 /**
  * sl_policy_error - the policy did wrong
  * @kind: SCX_EXIT_ERROR*
- * @pid: the task concerned; 0: none
- * @fmt: what it did, for a person
+ * @t: the task concerned, or NULL
+ * @fmt: what it did
  *
  * The first report wins. From now on the policy is not asked; its tasks are
  * taken back when this CPU drops its locks.
  *
  * Context: any, locks may be held.
  */
-void sl_policy_error(enum scx_exit_kind kind, s32 pid, const char *fmt, ...)
+void sl_policy_error(enum scx_exit_kind kind, const struct sl_task *t, const char *fmt, ...)
 {
 	__builtin_va_list args;
 
 	__builtin_va_start(args, fmt);
-	claim_exit(kind, 0, pid, fmt, args);
+	claim_exit(kind, 0, t, fmt, args);
 	__builtin_va_end(args);
 }
 
 void sl_scx_error(const char *fmt, ...)
 {
-	struct sl_task *t = sl_this_cpu()->callback_task;
 	__builtin_va_list args;
 
 	__builtin_va_start(args, fmt);
-	claim_exit(SCX_EXIT_ERROR_BPF, 0, t ? t->p.pid : 0, fmt, args);
+	claim_exit(SCX_EXIT_ERROR_BPF, 0, sl_this_cpu()->callback_task, fmt, args);
 	__builtin_va_end(args);
 }
 
@@ -111,7 +110,7 @@ void sl_scx_exit(s64 code, const char *fmt, ...)
 	__builtin_va_list args;
 
 	__builtin_va_start(args, fmt);
-	claim_exit(SCX_EXIT_UNREG_BPF, code, 0, fmt, args);
+	claim_exit(SCX_EXIT_UNREG_BPF, code, NULL, fmt, args);
 	__builtin_va_end(args);
 }
 
@@ -123,27 +122,16 @@ void sl_uei_record(struct user_exit_info *uei, const struct scx_exit_info *ei)
 	smp_store_release(&uei->kind, (int)ei->kind);
 }
 
-/* Every runnable task goes to the global queue, wherever it is now. */
+/*
+ * Every runnable task goes to the global queue, wherever it is now. One that is being
+ * woken is waited for: its waker may not have seen the bypass, and give it to the policy.
+ */
 static void reclaim_task(struct sl_cpu *this_cpu, struct sl_task *t)
 {
-	struct sl_cpu *cpu;
-	bool is_ours;
 	u8 state;
+	struct sl_cpu *cpu = lock_and_take(t, &state);
 
-	/*
-	 * Its waker may not have seen the bypass, and may yet give it
-	 * to the policy: wait until it has arrived, wherever that is.
-	 */
-	for (;;) {
-		cpu = lock_cpu_of(t, &state);
-		is_ours = state == SL_TASK_RUNNABLE;
-		if (state != SL_TASK_WAKING &&
-		    (!is_ours || take_from_queue(cpu, t)))
-			break;
-		sl_unlock(&cpu->lock);
-		sl_host_relax();
-	}
-	if (is_ours) {
+	if (state == SL_TASK_RUNNABLE) {
 		this_cpu->holds_lock = true;
 		t->in_custody = false;
 		t->ddsp_dsq_id = SCX_DSQ_INVALID;
@@ -155,30 +143,23 @@ static void reclaim_task(struct sl_cpu *this_cpu, struct sl_task *t)
 
 /*
  * Context: bypass is on, no lock held. Holds the table's locks, so that no task
- * is detached, and its memory given back, under our feet.
+ * is detached, and its memory given back, meanwhile.
  */
 static void reclaim_all(struct sl_cpu *this_cpu)
 {
-	lock_tasks();
-	for (u32 i = 0; i < sl_core.nr_tasks_end; i++) {
-		struct sl_task *t = task_in_slot(i);
+	struct sl_task *t;
 
-		if (t)
-			reclaim_task(this_cpu, t);
-	}
+	lock_tasks();
+	for_each_task(t)
+		reclaim_task(this_cpu, t);
 	unlock_tasks();
 	flush_deferred(this_cpu);
-	for (u32 i = 0; i < sl_core.nr_cpus; i++)
-		sl_host_kick((s32)i);
+	kick_all();
 }
 
 static void call_exit(struct sl_cpu *this_cpu)
 {
-	struct scx_exit_info *info = &sl_core.exit_info;
-
-	/* Called although the policy is bypassed, as ops.dump() is. */
-	if (sl_core.ops.exit)
-		SL_CALL(this_cpu, sl_core.ops.exit, exit, NULL, info);
+	SL_CALL_LOADED(this_cpu, exit, NULL, &sl_core.exit_info);
 }
 
 /* The policy has failed, and this CPU may be the one that cleans up. */
@@ -225,16 +206,13 @@ static sl_cold void report_stall(const struct sl_task *t, u64 waited_ns)
 			    ", in the local queue of CPU %d", q->cpu);
 	else if (q)
 		sl_print_to(where, sizeof(where),
-			    ", on DSQ 0x%llx, from which no CPU has taken it",
-			    (unsigned long long)READ_ONCE(q->id));
+			    ", on DSQ 0x%llx, from which no CPU has taken it", READ_ONCE(q->id));
 	else if (state == SL_OPSS_QUEUED)
 		sl_print_to(where, sizeof(where),
 			    ", held by the policy, which has not dispatched it");
-	sl_policy_error(SCX_EXIT_ERROR_STALL, t->p.pid,
-			"%s[%d] failed to run for %llu.%03llus%s",
-			t->p.comm, t->p.pid,
-			(unsigned long long)(waited_ns / 1000000000),
-			(unsigned long long)(waited_ns / 1000000 % 1000), where);
+	sl_policy_error(SCX_EXIT_ERROR_STALL, t, "%s[%d] failed to run for %llu.%03llus%s",
+			t->p.comm, t->p.pid, waited_ns / 1000000000,
+			waited_ns / 1000000 % 1000, where);
 }
 
 /*
@@ -244,23 +222,21 @@ static sl_cold void report_stall(const struct sl_task *t, u64 waited_ns)
 static void watchdog(struct sl_cpu *this_cpu)
 {
 	u64 now_ns = sl_host_now_ns();
+	struct sl_task *t;
 
 	if (sl_is_bypassed())
 		return;
 	/* The table's locks keep the tasks from being detached and freed. */
 	lock_tasks();
-	for (u32 i = 0; i < sl_core.nr_tasks_end; i++) {
-		struct sl_task *t = task_in_slot(i);
-		u64 waited_ns;
-
-		if (!t || smp_load_acquire(&t->state) != SL_TASK_RUNNABLE)
-			continue;
+	for_each_task(t) {
 		/* If it has run since, this is from before @now_ns or later. */
-		waited_ns = now_ns - READ_ONCE(t->runnable_at_ns);
-		if ((s64)waited_ns <= (s64)timeout_ns())
-			continue;
-		report_stall(t, waited_ns);
-		break;
+		u64 waited_ns = smp_load_acquire(&t->state) == SL_TASK_RUNNABLE ?
+				now_ns - READ_ONCE(t->runnable_at_ns) : 0;
+
+		if ((s64)waited_ns > (s64)timeout_ns()) {
+			report_stall(t, waited_ns);
+			break;
+		}
 	}
 	unlock_tasks();
 	flush(this_cpu);

@@ -2,8 +2,9 @@
 /*
  * tasks.c - the core's memory: CPUs, topology, and the table of tasks.
  *
- * Called by a host once at start, and for every task at its birth and end. All
- * memory comes from sl_host_alloc() here and in bpf/maps.c, none while scheduling.
+ * Called by a host once at start, and for every task at its birth and end. The memory
+ * that scheduling needs comes from sl_host_alloc() here. Otherwise only loading a policy
+ * asks for some, and what a policy makes: queues, timers, masks, objects, pages of an arena.
  *
  * Read next: policy.c, how a policy fails.
  */
@@ -118,10 +119,9 @@ int sl_core_init(const struct sl_config *config)
 	CONFIG_HZ = CONFIG_HZ ? CONFIG_HZ : 1;
 	sl_core.ticks_per_1024ns = (1ULL << 44) / (1000000000 / CONFIG_HZ) + 1;
 	sl_core.cpus = sl_host_alloc(sl_core.nr_cpus * sizeof(struct sl_cpu));
-	sl_core.dsqs = sl_host_alloc(2 * SL_DSQS_MAX * sizeof(struct sl_dsq *));
 	sl_core.tasks = sl_host_alloc(sl_core.tasks_max *
 				      sizeof(struct sl_task *));
-	if (!sl_core.cpus || !sl_core.dsqs || !sl_core.tasks || alloc_masks() ||
+	if (!sl_core.cpus || !sl_core.tasks || alloc_masks() ||
 	    alloc_cgroups())
 		return -ENOMEM;
 	set_topology(config);
@@ -138,9 +138,9 @@ void sl_core_exit(void)
 {
 	u32 nr = sl_core.nr_cpus;
 
-	for (u32 i = 0; i < nr; i++) {
-		sl_host_free(sl_core.cpus[i].kicks, nr * sizeof(u16));
-		sl_host_free(sl_core.cpus[i].kick_flags, nr);
+	for_each_cpu(cpu) {
+		sl_host_free(cpu->kicks, nr * sizeof(u16));
+		sl_host_free(cpu->kick_flags, nr);
 	}
 	sl_host_free(sl_core.smt_mask, nr * sizeof(struct cpumask));
 	sl_host_free(sl_core.llc_mask, nr * sizeof(struct cpumask));
@@ -148,7 +148,6 @@ void sl_core_exit(void)
 	sl_host_free(sl_core.smt, nr * 3 * sizeof(u16));
 	free_cgroups();
 	sl_host_free(sl_core.tasks, sl_core.tasks_max * sizeof(struct sl_task *));
-	sl_host_free(sl_core.dsqs, 2 * SL_DSQS_MAX * sizeof(struct sl_dsq *));
 	sl_host_free(sl_core.cpus, nr * sizeof(struct sl_cpu));
 	bpf_exit();
 	__builtin_memset(&sl_core, 0, sizeof(sl_core));
@@ -161,42 +160,27 @@ static struct signal_struct one_thread;
 /* What a policy sees of a task. It may be looking: see sl_task_setup(). */
 static void setup_visible(struct task_struct *p, s32 pid, const char *comm)
 {
-	union {
-		char text[TASK_COMM_LEN];
-		u64 words[TASK_COMM_LEN / 8];
-	} name = { { 0 } };
+	struct task_struct fresh;
 
-	WRITE_ONCE(p->pid, pid);
-	WRITE_ONCE(p->tgid, pid);
-	WRITE_ONCE(p->group_leader, p);
-	WRITE_ONCE(p->real_parent, p);
-	WRITE_ONCE(p->__state, 0);
-	WRITE_ONCE(p->static_prio, 120);
-	WRITE_ONCE(p->normal_prio, 120);
-	WRITE_ONCE(p->prio, 120);
-	WRITE_ONCE(p->policy, 7U);	/* SCHED_EXT */
-	WRITE_ONCE(p->flags, 0U);
-	WRITE_ONCE(p->real_cred, &root_cred);
-	WRITE_ONCE(p->signal, &one_thread);
-	WRITE_ONCE(p->thread_node.next, &one_thread.thread_head);
-	WRITE_ONCE(p->migration_disabled, 0);
-	WRITE_ONCE(p->cpus_ptr, &sl_core.possible);
-	WRITE_ONCE(p->nr_cpus_allowed, (s32)sl_core.nr_cpus);
-	WRITE_ONCE(p->se.sum_exec_runtime, 0ULL);
-	WRITE_ONCE(p->start_time, 0ULL);
-	WRITE_ONCE(p->nvcsw, 0UL);
-	WRITE_ONCE(p->nivcsw, 0UL);
-	WRITE_ONCE(p->scx.weight, 100U);
-	WRITE_ONCE(p->scx.slice, SCX_SLICE_DFL);
-	WRITE_ONCE(p->scx.dsq_vtime, 0ULL);
-	WRITE_ONCE(p->scx.flags, 0U);
-	WRITE_ONCE(p->scx.sticky_cpu, -1);
-	WRITE_ONCE(p->scx.selected_cpu, -1);
-	WRITE_ONCE(p->scx.disallow, false);
+	/* Between its members, too. */
+	__builtin_memset(&fresh, 0, sizeof(fresh));
+	fresh.scx.weight = 100;
+	fresh.scx.slice = SCX_SLICE_DFL;
+	fresh.scx.sticky_cpu = -1;
+	fresh.scx.selected_cpu = -1;
+	fresh.cpus_ptr = &sl_core.possible;
+	fresh.nr_cpus_allowed = (s32)sl_core.nr_cpus;
+	fresh.pid = fresh.tgid = pid;
+	fresh.real_parent = fresh.group_leader = p;
+	fresh.prio = fresh.static_prio = fresh.normal_prio = 120;
+	fresh.policy = 7;	/* SCHED_EXT */
+	fresh.cgroups = &sl_core.cgroups[0].set;
+	fresh.real_cred = &root_cred;
+	fresh.signal = &one_thread;
+	fresh.thread_node.next = &one_thread.thread_head;
 	for (u32 i = 0; i < TASK_COMM_LEN - 1 && comm[i]; i++)
-		name.text[i] = comm[i];
-	for (u32 i = 0; i < TASK_COMM_LEN / 8; i++)
-		WRITE_ONCE(*((u64 *)p->comm + i), name.words[i]);
+		fresh.comm[i] = comm[i];
+	copy_words(p, &fresh, sizeof(fresh));
 }
 
 /**
@@ -238,7 +222,6 @@ void sl_task_setup(struct sl_task *t, u32 idx, s32 pid, const char *comm)
 	t->nr_migrations = 0;
 	t->from_dsq_id = 0;
 	t->attr = (struct task_attr){ 0 };
-	WRITE_ONCE(t->p.cgroups, &sl_core.cgroups[0].set);
 }
 
 /* Context: set up, not attached. */
@@ -263,25 +246,17 @@ void sl_task_set_exiting(struct sl_task *t)
 	WRITE_ONCE(t->p.flags, t->p.flags | PF_EXITING);
 }
 
-/* The attached task in a slot below nr_tasks_end, or NULL. */
-static struct sl_task *task_in_slot(u32 idx)
-{
-	struct sl_task *t = smp_load_acquire(&sl_core.tasks[idx]);
-
-	return t && smp_load_acquire(&t->is_attached) ? t : NULL;
-}
-
 /* From now on no task comes or goes. Context: no lock held. */
 static void lock_tasks(void)
 {
-	for (u32 i = 0; i < sl_core.nr_cpus; i++)
-		sl_lock(&sl_core.cpus[i].tasks_lock);
+	for_each_cpu(cpu)
+		sl_lock(&cpu->tasks_lock);
 }
 
 static void unlock_tasks(void)
 {
-	for (u32 i = 0; i < sl_core.nr_cpus; i++)
-		sl_unlock(&sl_core.cpus[i].tasks_lock);
+	for_each_cpu(cpu)
+		sl_unlock(&cpu->tasks_lock);
 }
 
 /*
@@ -313,32 +288,30 @@ static bool enter_table(struct sl_cpu *this_cpu, struct sl_task *t)
 static void init_task(struct sl_cpu *this_cpu, struct sl_task *t, bool is_fork)
 {
 	struct scx_init_task_args args = { .fork = is_fork, .cgroup = t->p.cgroups->dfl_cgrp };
-	int err = 0;
+	int err;
 
 	/* Without the lock no other CPU changes those of a task that is new. */
 	if ((!is_fork || t->attr.given) && give_kept_attrs(t))
-		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
-				"the task_attrs map has no room for %s[%d]",
-				t->p.comm, t->p.pid);
+		scx_error(t, "the task_attrs map has no room for %s[%d]", t->p.comm, t->p.pid);
 	WRITE_ONCE(t->p.scx.disallow, false);
-	if (sl_core.ops.init_task)
-		err = SL_CALL_RET(this_cpu, sl_core.ops.init_task, init_task, t, &t->p,
-				  &args);
+	err = SL_CALL_ERR(this_cpu, sl_core.ops.init_task, init_task, t, &t->p, &args);
 	if (err)
-		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
-				"ops.init_task() failed (%d) for %s[%d]", err,
-				t->p.comm, t->p.pid);
+		scx_error(t, "ops.init_task() failed (%d) for %s[%d]", err, t->p.comm, t->p.pid);
 	else if (t->p.scx.disallow)
-		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
-				"ops.init_task() set task->scx.disallow for %s[%d]%s",
-				t->p.comm, t->p.pid,
-				is_fork ? " during fork" :
-					  ": there is no other scheduling class");
-	if (sl_core.ops.enable)
-		SL_CALL(this_cpu, sl_core.ops.enable, enable, t, &t->p);
-	if (sl_core.ops.set_weight)
-		SL_CALL(this_cpu, sl_core.ops.set_weight, set_weight, t, &t->p,
-			t->p.scx.weight);
+		scx_error(t, "ops.init_task() set task->scx.disallow for %s[%d]%s", t->p.comm,
+			  t->p.pid,
+			  is_fork ? " during fork" : ": there is no other scheduling class");
+	SL_CALL_LOADED(this_cpu, enable, t, &t->p);
+	SL_CALL_LOADED(this_cpu, set_weight, t, &t->p, t->p.scx.weight);
+}
+
+/* And its end: of the task, or of the policy. @is_new: it was never started. */
+static void exit_task(struct sl_cpu *this_cpu, struct sl_task *t, bool is_new)
+{
+	struct scx_exit_task_args args = { .cancelled = is_new };
+
+	SL_CALL_LOADED(this_cpu, disable, t, &t->p);
+	SL_CALL_LOADED(this_cpu, exit_task, t, &t->p, &args);
 }
 
 /**
@@ -373,23 +346,15 @@ void sl_task_attach(struct sl_task *t, const struct sl_task *parent)
 void sl_task_detach(struct sl_task *t)
 {
 	struct sl_cpu *this_cpu = sl_this_cpu();
-	struct scx_exit_task_args args = { .cancelled = t->state == SL_TASK_NEW };
-	bool must_call;
 
 	SL_ASSERT(t->is_attached);
 	SL_ASSERT(t->state != SL_TASK_RUNNABLE && t->state != SL_TASK_RUNNING);
 	sl_lock(&this_cpu->tasks_lock);
 	t->is_leaving = true;
-	must_call = t->is_known && !sl_is_bypassed() &&
-		    (sl_core.ops.disable || sl_core.ops.exit_task);
-	if (must_call) {
+	if (t->is_known && !sl_is_bypassed()) {
 		/* It keeps its slot meanwhile: it may have storage still. */
 		sl_unlock(&this_cpu->tasks_lock);
-		if (sl_core.ops.disable)
-			SL_CALL(this_cpu, sl_core.ops.disable, disable, t, &t->p);
-		if (sl_core.ops.exit_task)
-			SL_CALL(this_cpu, sl_core.ops.exit_task, exit_task, t, &t->p,
-				&args);
+		exit_task(this_cpu, t, t->state == SL_TASK_NEW);
 		sl_lock(&this_cpu->tasks_lock);
 	}
 	/* First of all, so that no storage is made for it any more. */

@@ -19,7 +19,7 @@
  * The CPU may change until it is held, and for a task on a shared queue even
  * then: another CPU takes it from there under that queue's lock and its own. So
  * the state is read before the CPU is compared. A task cannot come back to a
- * CPU whose lock we hold: if it is ours afterwards, it was ours all the time.
+ * CPU whose lock is held: if it is there afterwards, it was there all the time.
  * RUNNABLE is the one answer that may be out of date at once.
  */
 static struct sl_cpu *lock_cpu_of(struct sl_task *t, u8 *state)
@@ -88,9 +88,8 @@ static s32 select_task_cpu(struct sl_cpu *this_cpu, struct sl_task *t, u64 wake_
 	this_cpu->direct_task = NULL;
 	t->p.scx.selected_cpu = cpu;
 	if (cpu < 0 || (u32)cpu >= sl_core.nr_cpus) {
-		sl_policy_error(SCX_EXIT_ERROR, t->p.pid,
-				"invalid CPU %d from ops.select_cpu() for %s[%d]",
-				cpu, t->p.comm, t->p.pid);
+		scx_error(t, "invalid CPU %d from ops.select_cpu() for %s[%d]", cpu, t->p.comm,
+			  t->p.pid);
 		return prev_cpu;
 	}
 	if (unlikely(!sl_may_run_on(t, cpu))) {

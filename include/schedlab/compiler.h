@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * compiler.h - what we tell the compiler about the way through the core.
+ * compiler.h - what the compiler is told about the way through the core.
  *
  * A switch costs a few dozen nanoseconds, and half of that would be calls, were
  * its steps not one piece. So what each switch does is in line, and what happens
@@ -14,7 +14,7 @@
 /* likely(), unlikely(), and __noinline for what is frequent, but not on each switch. */
 #include <scx/words.h>
 
-/* Plain moves on every machine we have. READ_ONCE() and WRITE_ONCE() are in scx/words.h. */
+/* Plain moves on x86; one instruction elsewhere. READ_ONCE() and WRITE_ONCE() are in scx/words.h. */
 #define smp_load_acquire(at) __atomic_load_n((at), __ATOMIC_ACQUIRE)
 #define smp_store_release(at, value) __atomic_store_n((at), (value), __ATOMIC_RELEASE)
 

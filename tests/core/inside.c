@@ -68,3 +68,31 @@ void inside_unlock_tasks(void)
 {
 	unlock_tasks();
 }
+
+/*
+ * What Linux's kernel does, and no host here (S20): from now on @t runs on this CPU
+ * only, whatever its affinity says. Nests. Context: on the CPU where @t runs.
+ */
+void fake_migrate_disable(struct sl_task *t)
+{
+	SL_ASSERT(t->p.migration_disabled < 0xffff);
+	WRITE_ONCE(t->p.migration_disabled, (u16)(t->p.migration_disabled + 1));
+}
+
+/*
+ * The last one ends it: an affinity that was changed meanwhile takes effect.
+ * Context: on the CPU where @t runs, no lock held.
+ */
+void fake_migrate_enable(struct sl_task *t)
+{
+	struct sl_cpu *this_cpu = sl_this_cpu();
+
+	SL_ASSERT(t->p.migration_disabled > 0);
+	/* Under the lock, as a change of the affinity. */
+	sl_lock(&this_cpu->lock);
+	SL_ASSERT(this_cpu->curr == t);
+	WRITE_ONCE(t->p.migration_disabled, (u16)(t->p.migration_disabled - 1));
+	if (!sl_may_run_on(t, this_cpu->id))
+		sl_host_kick(this_cpu->id);
+	sl_unlock(&this_cpu->lock);
+}

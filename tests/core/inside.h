@@ -23,6 +23,8 @@ void inside_watchdog(void);
 u64 inside_watchdog_period_ns(void);
 void inside_lock_tasks(void);
 void inside_unlock_tasks(void);
+void fake_migrate_disable(struct sl_task *t);
+void fake_migrate_enable(struct sl_task *t);
 
 /* What a host calls, from this CPU, now. */
 static inline struct sl_task *here_schedule(enum sl_why why)

@@ -166,9 +166,9 @@ void random_check_all(void)
 	for (u32 i = 0; i < run.nr_cpus; i++)
 		check_cpu(&sl_core.cpus[i], places);
 	check_queue(&sl_core.global, places);
-	for (u32 i = 0; i < 2 * SL_DSQS_MAX; i++) {
-		if (sl_core.dsqs[i])
-			check_queue(sl_core.dsqs[i], places);
+	for (u32 i = 0; i < SL_DSQ_BUCKETS; i++) {
+		for (struct sl_dsq *q = sl_core.dsqs[i]; q; q = q->next)
+			check_queue(q, places);
 	}
 	for (u32 i = 0; i < run.nr_tasks; i++) {
 		if (!run.slots[i])

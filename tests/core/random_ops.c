@@ -367,11 +367,11 @@ static void check_wakes(struct model_task *t)
 static void pin_or_unpin(struct model_task *t)
 {
 	if (t->pinned_to < 0) {
-		sl_migrate_disable(&t->core);
+		fake_migrate_disable(&t->core);
 		t->pinned_to = fake_cpu;
 	} else {
 		t->pinned_to = -1;
-		sl_migrate_enable(&t->core);
+		fake_migrate_enable(&t->core);
 	}
 }
 

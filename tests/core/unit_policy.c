@@ -615,8 +615,8 @@ TEST(affinity_waits_for_migration)
 	fake_cpu = t->core.cpu;
 	unit_step(fake_cpu);
 	CHECK(fake_cpu == 0 && sl_core.cpus[0].curr == &t->core);
-	sl_migrate_disable(&t->core);
-	sl_migrate_disable(&t->core);
+	fake_migrate_disable(&t->core);
+	fake_migrate_disable(&t->core);
 	fake_cpu = 1;
 	sl_task_set_affinity(&t->core, &second);
 	CHECK(!fake.cpus[0].is_kicked && t->core.p.cpus_ptr == &second);
@@ -642,9 +642,9 @@ TEST(affinity_waits_for_migration)
 	CHECK(here_wake(&t->core, 0, 0) && t->core.cpu == 0);
 	unit_step(0);
 	CHECK(sl_core.cpus[0].curr == &t->core);
-	sl_migrate_enable(&t->core);
+	fake_migrate_enable(&t->core);
 	CHECK(!fake.cpus[0].is_kicked);
-	sl_migrate_enable(&t->core);
+	fake_migrate_enable(&t->core);
 	CHECK(fake.cpus[0].is_kicked);
 	unit_step(0);
 	CHECK(t->core.cpu == 1 && sl_core.cpus[0].curr != &t->core);

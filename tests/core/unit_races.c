@@ -443,7 +443,7 @@ static void fail_early(sl_lock_t *lock)
 	has_acted = true;
 	fake_before_lock = NULL;
 	fake_cpu = 1;
-	sl_policy_error(SCX_EXIT_ERROR, 0, "as soon as it was asked");
+	scx_error(NULL, "as soon as it was asked");
 	fake_cpu = 0;
 }
 
