@@ -21,21 +21,14 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from .units import counted
+
 
 def prose(text: str) -> Markup:
     """Escape a sentence, show `names` as code, keep numbers on one line with their units, and options whole."""
     kept = str(escape(re.sub(r"(?<=\d) (?=(?:ns|us|ms|s|%)(?![\w]))", "\u00a0", text)))
     kept = re.sub(r"(?<![\w`-])--[a-z][\w-]*(?: \d+\b)?", r'<span class="option">\g<0></span>', kept)
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", kept))
-
-
-def counted(count: int, word: str) -> str:
-    """Write a count with its noun.
-
-    >>> counted(1, "seed"), counted(1200, "run")
-    ('1 seed', '1,200 runs')
-    """
-    return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
 class Cell(NamedTuple):

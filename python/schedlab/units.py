@@ -209,3 +209,12 @@ def _trimmed(value: int, scale: int) -> str:
     if not rest:
         return str(whole)
     return f"{whole}.{rest * 1000 // scale:03d}".rstrip("0")
+
+
+def counted(count: int, word: str) -> str:
+    """Write a count with its noun.
+
+    >>> counted(1, "seed"), counted(1200, "run")
+    ('1 seed', '1,200 runs')
+    """
+    return f"{count:,} {word}{'' if count == 1 else 's'}"

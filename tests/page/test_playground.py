@@ -16,9 +16,9 @@ from schedlab.cli.playground import folder_server
 from schedlab.errors import UsageError
 from schedlab.metrics.dictionary import HEADLINES
 from schedlab.metrics.timeline import Timeline
+from schedlab.plots.gantt import slices_of
 from schedlab.program.compiler import compile_workload
 from schedlab.records.file import read_records
-from schedlab.report.over_time import slices_of
 from schedlab.report.playground import write_playground
 from schedlab.runs.run import make_plan, run_plan
 from schedlab.workload.find import load_workload

@@ -11,6 +11,7 @@ Read next: test_consistency_damage.py.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -84,12 +85,77 @@ def choose(rng, rows):
     return None if not rows else rows[int(rng.integers(len(rows)))]
 
 
+# ---- one event, changed by itself -------------------------------------------------
+
+
+def of(kind: Kind, *flags, where=lambda e: True):
+    """Rows of one kind, of some flags, whose event is one of these."""
+    return lambda run: [row for row in run.rows(kind, *flags) if where(run.events[row])]
+
+
+def one(name: str, rows, change) -> None:
+    """Enter a kind that changes one of some rows."""
+
+    def changed(run: Run, rng) -> bool:
+        row = choose(rng, rows(run))
+        if row is not None:
+            change(run, row, rng)
+        return row is not None
+
+    KINDS[name] = changed
+
+
+def drop(run: Run, row: int, rng) -> None:
+    del run.events[row]
+
+
+def double(run: Run, row: int, rng) -> None:
+    run.events.insert(row, dict(run.events[row]))
+
+
+def lengthen(run: Run, row: int, rng) -> None:
+    run.events[row]["arg"] += int(rng.integers(1, 1000))
+
+
+def to_another_task(run: Run, row: int, rng) -> None:
+    run.events[row]["task"] = run.events[row]["task"] % run.n_tasks + 1
+
+
+def to_another_cpu(key: str):
+    def move(run: Run, row: int, rng) -> None:
+        run.events[row][key] = (run.events[row][key] + 1) % run.n_cpus
+
+    return move
+
+
+def by_another_task(*not_key: str):
+    """The argument is another pid, and none of those that the event has under some keys."""
+
+    def exchange(run: Run, row: int, rng) -> None:
+        e = run.events[row]
+        others = [pid for pid in range(1, run.n_tasks + 1) if pid not in [e[key] for key in not_key]]
+        e["arg"] = choose(rng, others)
+
+    return exchange
+
+
+def put(key: str, value):
+    def change(run: Run, row: int, rng) -> None:
+        run.events[row][key] = value
+
+    return change
+
+
+def of_several_cpus(rows):
+    return lambda run: rows(run) if run.n_cpus > 1 else []
+
+
 # ---- one event told as another -------------------------------------------------
 
 
-def told_as(run: Run, rng, why: Stop, other: Stop, where=lambda run, row: True) -> bool:
+def told_as(run: Run, rng, why: Stop, other: Stop) -> bool:
     """A STOP of one kind told as one of another, with or without the wake-up that belongs to it."""
-    rows = [r for r in run.rows(Kind.STOP, why) if run.next_of(r, *STATE) is not None and where(run, r)]
+    rows = [r for r in run.rows(Kind.STOP, why) if run.next_of(r, *STATE) is not None]
     row = choose(rng, rows)
     if row is None:
         return False
@@ -103,66 +169,32 @@ def told_as(run: Run, rng, why: Stop, other: Stop, where=lambda run, row: True) 
     return True
 
 
-def is_left_to_others(run: Run, row: int) -> bool:
-    """Whether the CPU goes on with another task at once."""
-    stop = run.events[row]
-    following = [e for e in run.events[row + 1 :] if e["cpu"] == stop["cpu"] and e["kind"] == Kind.RUN]
-    return bool(following) and following[0]["task"] != stop["task"]
+_STOPS = {Stop.BLOCKED: "block", Stop.PREEMPTED: "preemption", Stop.YIELDED: "yield"}
+for _why, _word in _STOPS.items():
+    for _other, _other_word in _STOPS.items():
+        if _why != _other:
+            KINDS[f"a {_word} told as a {_other_word}"] = partial(told_as, why=_why, other=_other)
 
 
-@damage
-def a_block_told_as_a_preemption(run, rng):
-    return told_as(run, rng, Stop.BLOCKED, Stop.PREEMPTED)
-
-
-@damage
-def a_block_told_as_a_yield(run, rng):
-    return told_as(run, rng, Stop.BLOCKED, Stop.YIELDED)
-
-
-@damage
-def a_preemption_told_as_a_block(run, rng):
-    return told_as(run, rng, Stop.PREEMPTED, Stop.BLOCKED)
-
-
-@damage
-def a_preemption_told_as_a_yield(run, rng):
-    return told_as(run, rng, Stop.PREEMPTED, Stop.YIELDED)
-
-
-@damage
-def a_yield_told_as_a_block(run, rng):
-    return told_as(run, rng, Stop.YIELDED, Stop.BLOCKED)
-
-
-@damage
-def a_yield_told_as_a_preemption(run, rng):
-    return told_as(run, rng, Stop.YIELDED, Stop.PREEMPTED)
-
-
-@damage
-def a_block_told_as_an_end(run, rng):
-    row = choose(rng, run.rows(Kind.STOP, Stop.BLOCKED))
-    if row is None:
-        return False
+def end_at(run: Run, row: int, rng) -> None:
     run.events[row]["flags"] = Stop.EXITED
     task = run.events[row]["task"]
     run.events[row + 1 :] = [e for e in run.events[row + 1 :] if e["task"] != task]
-    return True
 
 
-@damage
-def a_wait_told_as_a_block_that_ends_with_it(run, rng):
-    """The wake-up comes at once: the wait stays as long, but is one of a task that woke."""
-    row = choose(
-        rng, [r for r in run.rows(Kind.STOP, Stop.PREEMPTED) if run.next_of(r, Kind.RUN) is not None]
-    )
-    if row is None:
-        return False
+def wake_at_once(run: Run, row: int, rng) -> None:
+    """The wait stays as long, but is one of a task that woke."""
     e = run.events[row]
     e["flags"] = Stop.BLOCKED
     run.events.insert(row + 1, event(e["t_ns"], e["task"], e["cpu"], Kind.WAKE))
-    return True
+
+
+one("a block told as an end", of(Kind.STOP, Stop.BLOCKED), end_at)
+one(
+    "a wait told as a block that ends with it",
+    lambda run: [r for r in run.rows(Kind.STOP, Stop.PREEMPTED) if run.next_of(r, Kind.RUN) is not None],
+    wake_at_once,
+)
 
 
 # ---- wake-ups and arrivals ------------------------------------------------------
@@ -190,102 +222,41 @@ def moved_wake(run: Run, rng, *, earlier: bool, waker) -> bool:
     return False
 
 
-@damage
-def a_timers_wake_up_earlier(run, rng):
-    return moved_wake(run, rng, earlier=True, waker=lambda pid: pid == 0)
+for _is_task, _whose in ((False, "timers"), (True, "tasks")):
+    for _earlier, _when in ((True, "earlier"), (False, "later")):
+        KINDS[f"a {_whose} wake up {_when}"] = partial(
+            moved_wake, earlier=_earlier, waker=lambda pid, is_task=_is_task: (pid != 0) == is_task
+        )
 
 
-@damage
-def a_timers_wake_up_later(run, rng):
-    return moved_wake(run, rng, earlier=False, waker=lambda pid: pid == 0)
-
-
-@damage
-def a_tasks_wake_up_earlier(run, rng):
-    return moved_wake(run, rng, earlier=True, waker=lambda pid: pid != 0)
-
-
-@damage
-def a_tasks_wake_up_later(run, rng):
-    return moved_wake(run, rng, earlier=False, waker=lambda pid: pid != 0)
-
-
-@damage
-def a_wake_up_by_another_task(run, rng):
-    row = choose(rng, [r for r in run.rows(Kind.WAKE) if run.events[r]["arg"]])
-    if row is None:
-        return False
-    old = run.events[row]["arg"]
-    run.events[row]["arg"] = choose(rng, [pid for pid in range(1, run.n_tasks + 1) if pid != old])
-    return True
-
-
-@damage
-def a_timers_wake_up_told_as_a_tasks(run, rng):
-    row = choose(rng, [r for r in run.rows(Kind.WAKE) if not run.events[r]["arg"]])
-    if row is None:
-        return False
-    run.events[row]["arg"] = int(rng.integers(1, run.n_tasks + 1))
-    return True
-
-
-@damage
-def an_arrival_later(run, rng):
-    rows = [r for r in run.rows(Kind.ARRIVE) if not run.events[r]["arg"]]
-    rows = [
-        r
-        for r in rows
-        if (n := run.next_of(r, Kind.RUN)) and run.events[n]["t_ns"] > run.events[r]["t_ns"] + 1
-    ]
-    row = choose(rng, rows)
-    if row is None:
-        return False
+def arrive_later(run: Run, row: int, rng) -> None:
     late = run.events[run.next_of(row, Kind.RUN)]["t_ns"]
     arrive = run.events.pop(row)
     arrive["t_ns"] += int(rng.integers(1, late - arrive["t_ns"]))
-    place = next(i for i, e in enumerate(run.events) if e["t_ns"] > arrive["t_ns"])
-    run.events.insert(place, arrive)
-    return True
+    insert_at(run, arrive["t_ns"], arrive)
 
 
-@damage
-def a_childs_arrival_later(run, rng):
-    rows = [r for r in run.rows(Kind.ARRIVE) if run.events[r]["arg"]]
-    rows = [
-        r
-        for r in rows
-        if (n := run.next_of(r, Kind.RUN)) and run.events[n]["t_ns"] > run.events[r]["t_ns"] + 1
-    ]
-    row = choose(rng, rows)
-    if row is None:
-        return False
-    late = run.events[run.next_of(row, Kind.RUN)]["t_ns"]
-    arrive = run.events.pop(row)
-    arrive["t_ns"] += int(rng.integers(1, late - arrive["t_ns"]))
-    place = next(i for i, e in enumerate(run.events) if e["t_ns"] > arrive["t_ns"])
-    run.events.insert(place, arrive)
-    return True
+def waits_at_first(rows):
+    """Those of some arrivals whose task does not run at once."""
+
+    def chosen(run: Run) -> list[int]:
+        return [
+            row
+            for row in rows(run)
+            if (run_at := run.next_of(row, Kind.RUN))
+            and run.events[run_at]["t_ns"] > run.events[row]["t_ns"] + 1
+        ]
+
+    return chosen
 
 
-@damage
-def a_child_of_another_parent(run, rng):
-    row = choose(rng, [r for r in run.rows(Kind.ARRIVE) if run.events[r]["arg"]])
-    if row is None:
-        return False
-    old = run.events[row]["arg"]
-    run.events[row]["arg"] = choose(rng, [p for p in range(1, run.n_tasks + 1) if p != old])
-    return True
-
-
-@damage
-def a_root_with_a_parent(run, rng):
-    row = choose(rng, [r for r in run.rows(Kind.ARRIVE) if not run.events[r]["arg"]])
-    if row is None:
-        return False
-    run.events[row]["arg"] = choose(
-        rng, [p for p in range(1, run.n_tasks + 1) if p != run.events[row]["task"]]
-    )
-    return True
+by_task, by_none = (lambda e: e["arg"] != 0), (lambda e: e["arg"] == 0)
+one("a wake up by another task", of(Kind.WAKE, where=by_task), by_another_task("arg"))
+one("a timers wake up told as a tasks", of(Kind.WAKE, where=by_none), by_another_task())
+one("an arrival later", waits_at_first(of(Kind.ARRIVE, where=by_none)), arrive_later)
+one("a childs arrival later", waits_at_first(of(Kind.ARRIVE, where=by_task)), arrive_later)
+one("a child of another parent", of(Kind.ARRIVE, where=by_task), by_another_task("arg"))
+one("a root with a parent", of(Kind.ARRIVE, where=by_none), by_another_task("task"))
 
 
 def idle_moment(run: Run, rng) -> tuple[int, int] | None:
@@ -369,34 +340,10 @@ def zero_run(run: Run, rng, why: Stop, after) -> bool:
     return True
 
 
-@damage
-def a_zero_length_run_that_blocks_after_a_wake_up(run, rng):
-    return zero_run(run, rng, Stop.BLOCKED, lambda e: e["kind"] == Kind.WAKE)
-
-
-@damage
-def a_zero_length_run_that_yields_after_a_wake_up(run, rng):
-    return zero_run(run, rng, Stop.YIELDED, lambda e: e["kind"] == Kind.WAKE)
-
-
-@damage
-def a_zero_length_run_that_is_preempted_after_a_wake_up(run, rng):
-    return zero_run(run, rng, Stop.PREEMPTED, lambda e: e["kind"] == Kind.WAKE)
-
-
-@damage
-def a_run_cut_in_two_by_a_block(run, rng):
-    return cut_run(run, rng, Stop.BLOCKED)
-
-
-@damage
-def a_run_cut_in_two_by_a_yield(run, rng):
-    return cut_run(run, rng, Stop.YIELDED)
-
-
-@damage
-def a_run_cut_in_two_by_a_preemption(run, rng):
-    return cut_run(run, rng, Stop.PREEMPTED)
+for _why, _word in ((Stop.BLOCKED, "blocks"), (Stop.YIELDED, "yields"), (Stop.PREEMPTED, "is preempted")):
+    KINDS[f"a zero length run that {_word} after a wake up"] = partial(
+        zero_run, why=_why, after=lambda e: e["kind"] == Kind.WAKE
+    )
 
 
 def cut_run(run: Run, rng, why: Stop) -> bool:
@@ -417,6 +364,10 @@ def cut_run(run: Run, rng, why: Stop) -> bool:
     place = next(i for i, o in enumerate(run.events) if (i > begin and o["t_ns"] > t0 + cut) or i == row)
     run.events[place:place] = new
     return True
+
+
+for _why, _word in _STOPS.items():
+    KINDS[f"a run cut in two by a {_word}"] = partial(cut_run, why=_why)
 
 
 @damage
@@ -457,11 +408,7 @@ def cpu_time_given_to_the_next_task(run, rng):
     return False
 
 
-@damage
-def a_runs_time_of_another_length(run, rng):
-    row = choose(rng, run.rows(Kind.STOP))
-    run.events[row]["arg"] += int(rng.integers(1, 1000))
-    return True
+one("a runs time of another length", of(Kind.STOP), lengthen)
 
 
 @damage
@@ -485,103 +432,29 @@ def a_run_on_another_cpu(run, rng):
 # ---- migrations -------------------------------------------------------------------
 
 
-@damage
-def a_migration_dropped(run, rng):
-    row = choose(rng, run.rows(Kind.MIGRATE))
-    if row is None:
-        return False
-    del run.events[row]
-    return True
-
-
-@damage
-def a_migration_doubled(run, rng):
-    row = choose(rng, run.rows(Kind.MIGRATE))
-    if row is None:
-        return False
-    run.events.insert(row, dict(run.events[row]))
-    return True
-
-
-@damage
-def a_migration_of_another_task(run, rng):
-    row = choose(rng, run.rows(Kind.MIGRATE))
-    if row is None:
-        return False
-    run.events[row]["task"] = run.events[row]["task"] % run.n_tasks + 1
-    return True
-
-
-@damage
-def a_migration_from_another_cpu(run, rng):
-    row = choose(rng, run.rows(Kind.MIGRATE))
-    if row is None:
-        return False
-    run.events[row]["arg"] = (run.events[row]["arg"] + 1) % run.n_cpus
-    return True
-
-
-@damage
-def a_migration_to_another_cpu(run, rng):
-    row = choose(rng, run.rows(Kind.MIGRATE))
-    if row is None:
-        return False
-    run.events[row]["cpu"] = (run.events[row]["cpu"] + 1) % run.n_cpus
-    return True
-
-
-@damage
-def a_migration_invented(run, rng):
-    row = choose(rng, [r for r in run.rows(Kind.RUN) if run.last_of(r, Kind.RUN) is not None])
-    if row is None or run.n_cpus == 1:
-        return False
+def migrate(run: Run, row: int, rng) -> None:
     e = run.events[row]
-    run.events.insert(
-        row, event(e["t_ns"], e["task"], e["cpu"], Kind.MIGRATE, 0, (e["cpu"] + 1) % run.n_cpus)
-    )
-    return True
+    elsewhere = (e["cpu"] + 1) % run.n_cpus
+    run.events.insert(row, event(e["t_ns"], e["task"], e["cpu"], Kind.MIGRATE, 0, elsewhere))
 
+
+one("a migration dropped", of(Kind.MIGRATE), drop)
+one("a migration doubled", of(Kind.MIGRATE), double)
+one("a migration of another task", of(Kind.MIGRATE), to_another_task)
+one("a migration from another cpu", of(Kind.MIGRATE), to_another_cpu("arg"))
+one("a migration to another cpu", of(Kind.MIGRATE), to_another_cpu("cpu"))
+one(
+    "a migration invented",
+    of_several_cpus(lambda run: [r for r in run.rows(Kind.RUN) if run.last_of(r, Kind.RUN) is not None]),
+    migrate,
+)
 
 # ---- events lost, doubled, exchanged -------------------------------------------------
 
-
-def lost(kind: Kind):
-    def lose(run, rng):
-        row = choose(rng, run.rows(kind))
-        if row is None:
-            return False
-        del run.events[row]
-        return True
-
-    return lose
-
-
-def doubled(kind: Kind):
-    def double(run, rng):
-        row = choose(rng, run.rows(kind))
-        if row is None:
-            return False
-        run.events.insert(row, dict(run.events[row]))
-        return True
-
-    return double
-
-
-def of_another_task(kind: Kind):
-    def confuse(run, rng):
-        row = choose(rng, run.rows(kind))
-        if row is None:
-            return False
-        run.events[row]["task"] = run.events[row]["task"] % run.n_tasks + 1
-        return True
-
-    return confuse
-
-
-for _kind in (Kind.ARRIVE, Kind.WAKE, Kind.RUN, Kind.STOP):
-    KINDS[f"a {_kind.name} lost"] = lost(_kind)
-    KINDS[f"a {_kind.name} doubled"] = doubled(_kind)
-    KINDS[f"a {_kind.name} of another task"] = of_another_task(_kind)
+for _kind in STATE:
+    one(f"a {_kind.name} lost", of(_kind), drop)
+    one(f"a {_kind.name} doubled", of(_kind), double)
+    one(f"a {_kind.name} of another task", of(_kind), to_another_task)
 
 
 @damage
@@ -591,32 +464,9 @@ def the_tail_cut_off(run, rng):
     return True
 
 
-@damage
-def an_overhead_longer(run, rng):
-    row = choose(rng, run.rows(Kind.OVERHEAD))
-    if row is None:
-        return False
-    run.events[row]["arg"] += int(rng.integers(1, 1000))
-    return True
-
-
-@damage
-def an_overhead_lost(run, rng):
-    row = choose(rng, run.rows(Kind.OVERHEAD))
-    if row is None:
-        return False
-    del run.events[row]
-    return True
-
-
-@damage
-def an_overhead_told_as_stolen(run, rng):
-    row = choose(rng, run.rows(Kind.OVERHEAD, Overhead.SWITCH))
-    if row is None:
-        return False
-    run.events[row]["flags"] = Overhead.STOLEN
-    return True
-
+one("an overhead longer", of(Kind.OVERHEAD), lengthen)
+one("an overhead lost", of(Kind.OVERHEAD), drop)
+one("an overhead told as stolen", of(Kind.OVERHEAD, Overhead.SWITCH), put("flags", Overhead.STOLEN))
 
 # ---- what no metric uses ------------------------------------------------------------
 
@@ -627,22 +477,8 @@ def the_queue_that_a_run_came_from(run, rng):
     return True
 
 
-@damage
-def the_cpu_chosen_at_a_wake_up(run, rng):
-    row = choose(rng, run.rows(Kind.WAKE))
-    if row is None or run.n_cpus == 1:
-        return False
-    run.events[row]["cpu"] = (run.events[row]["cpu"] + 1) % run.n_cpus
-    return True
-
-
-@damage
-def an_attribute(run, rng):
-    row = choose(rng, run.rows(Kind.ATTR))
-    if row is None:
-        return False
-    run.events[row]["arg"] += 1
-    return True
+one("the cpu chosen at a wake up", of_several_cpus(of(Kind.WAKE)), to_another_cpu("cpu"))
+one("an attribute", of(Kind.ATTR), lengthen)
 
 
 def as_array(run: Run, dtype) -> np.ndarray:

@@ -12,7 +12,7 @@ import pytest
 from python.record_files import timeline_of
 from schedlab.cli.pictures import open_run
 from schedlab.errors import NotFoundError, UsageError
-from schedlab.plots.gantt import RAN, draw_svg, draw_text, intervals
+from schedlab.plots.gantt import RAN, draw_svg, draw_text, in_window
 from schedlab.records.file import Kind, Stop
 
 MS = 1_000_000
@@ -41,9 +41,9 @@ def records():
 
 def test_a_window_outside_the_run_is_refused(records):
     with pytest.raises(UsageError, match="is empty; the run goes from 0 to 40000000 ns"):
-        intervals(records, begin_ns=40 * MS)
+        in_window(records, begin_ns=40 * MS)
     with pytest.raises(UsageError, match="empty"):
-        intervals(records, begin_ns=5, end_ns=5)
+        in_window(records, begin_ns=5, end_ns=5)
     with pytest.raises(UsageError, match="at least 40 columns"):
         draw_text(records, names=NAMES, width=39)
 
@@ -59,7 +59,7 @@ def test_a_folder_that_is_no_run_is_refused_with_what_there_is(tmp_path):
 
 
 def test_intervals_are_the_runs_and_the_waits(records):
-    found = intervals(records)
+    found = in_window(records)
     rows = sorted(
         zip(
             found.pid.tolist(),

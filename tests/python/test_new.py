@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from schedlab.cli.scaffold import new_policy
+from schedlab.cli.new import new_policy
 from schedlab.errors import UsageError
 from schedlab.policy.find import load_policy
 from schedlab.workload.find import load_workload

@@ -29,6 +29,7 @@ from schedlab.metrics.timeline import Timeline
 from schedlab.paths import policies_folder
 from schedlab.plots import charts as plots
 from schedlab.plots import installed
+from schedlab.plots.gantt import BLOCKED, RAN, STILL_RUNNING, WAITED, slices_of
 from schedlab.records.file import Kind, Stop, read_records
 from schedlab.report import data as report_data
 from schedlab.report import over_time as report_time
@@ -197,17 +198,16 @@ def test_slices_worked_out_by_hand():
         (30 * MS, 2, 0, Kind.STOP, Stop.YIELDED, 20 * MS), (30 * MS, 1, 0, Kind.RUN, 0, 0),
         (30 * MS, 1, 0, Kind.STOP, Stop.EXITED, 0), (32 * MS, 2, 0, Kind.RUN, 0, 0),
     ], end_ns=40 * MS)  # fmt: skip
-    text = report_time.pack_slices(report_time.slices_of(timeline))
-    ran, waited, blocked = report_time.RAN, report_time.WAITED, report_time.BLOCKED
+    text = report_time.pack_slices(slices_of(timeline))
     assert unpack_slices(text) == [
-        (1, 0, 10 * MS, ran, Stop.BLOCKED, 0),
-        (1, 10 * MS, 25 * MS, blocked, 0, 0),
-        (1, 25 * MS, 30 * MS, waited, 0, 0),
-        (1, 30 * MS, 30 * MS, ran, Stop.EXITED, 0),
-        (2, 0, 10 * MS, waited, 0, 0),
-        (2, 10 * MS, 30 * MS, ran, Stop.YIELDED, 0),
-        (2, 30 * MS, 32 * MS, waited, 0, 0),
-        (2, 32 * MS, 40 * MS, ran, report_time.STILL_RUNNING, 0),
+        (1, 0, 10 * MS, RAN, Stop.BLOCKED, 0),
+        (1, 10 * MS, 25 * MS, BLOCKED, 0, 0),
+        (1, 25 * MS, 30 * MS, WAITED, 0, 0),
+        (1, 30 * MS, 30 * MS, RAN, Stop.EXITED, 0),
+        (2, 0, 10 * MS, WAITED, 0, 0),
+        (2, 10 * MS, 30 * MS, RAN, Stop.YIELDED, 0),
+        (2, 30 * MS, 32 * MS, WAITED, 0, 0),
+        (2, 32 * MS, 40 * MS, RAN, STILL_RUNNING, 0),
     ]
 
 
@@ -215,8 +215,8 @@ def test_slices_of_a_run_add_up_to_its_cpu_time(runs):
     section = read_sections(runs)[0]
     for run in section.at_shown_seed().values():
         timeline = Timeline(read_records(section.folder(run) / "records.slr"))
-        rows = unpack_slices(report_time.pack_slices(report_time.slices_of(timeline)))
-        ran = sum(end - begin for _, begin, end, state, *_ in rows if state == report_time.RAN)
+        rows = unpack_slices(report_time.pack_slices(slices_of(timeline)))
+        ran = sum(end - begin for _, begin, end, state, *_ in rows if state == RAN)
         assert ran == run["metrics"]["busy_ns"]
 
 
@@ -224,7 +224,7 @@ def test_too_many_slices_are_cut_at_a_moment_and_it_is_said(runs):
     section = read_sections(runs)[0]
     run = section.at_shown_seed()["rr"]
     timeline = Timeline(read_records(section.folder(run) / "records.slr"))
-    whole, part = report_time.slices_of(timeline), report_time.slices_of(timeline, n_max=50)
+    whole, part = slices_of(timeline), slices_of(timeline, n_max=50)
     assert len(part.pid) <= 50 < len(whole.pid)
     assert part.shown_until_ns < whole.shown_until_ns == timeline.records.end_ns
     assert len(part.pid) == (whole.begin_ns < part.shown_until_ns).sum()

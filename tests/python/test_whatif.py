@@ -24,10 +24,11 @@ from schedlab.measure.whatif import (
     waits_of,
     what_if,
 )
+from schedlab.plots.gantt import BLOCKED, RAN, WAITED, Slices
 from schedlab.program import layout
 from schedlab.program.compiler import compile_workload, read_program
 from schedlab.program.vary import joined
-from schedlab.report.over_time import BLOCKED, RAN, WAITED, Slices, longest_waits, waited_ns, window_of
+from schedlab.report.over_time import longest_waits, waited_ns, window_of
 from schedlab.report.what_if import confirmed_sentence, fidelity_sentence
 from schedlab.runs.run import make_plan, run_plan
 from schedlab.workload.find import load_workload

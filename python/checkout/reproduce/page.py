@@ -23,6 +23,7 @@ from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
 from schedlab import html as page
+from schedlab.units import counted
 
 from .audit import KINDS
 from .claims import (
@@ -121,9 +122,9 @@ def _sets(made: Reproduction) -> Iterator[tuple[str, tuple[str, ...]]]:
         policies = ", ".join(
             label if label == policy else f"{label} = {policy}" for label, policy in runs.policies.items()
         )
-        machine = page.counted(runs.machine.cpus, "CPU") if runs.machine.cpus else "as each workload says"
+        machine = counted(runs.machine.cpus, "CPU") if runs.machine.cpus else "as each workload says"
         if runs.execution.is_parallel:
-            machine += f", in real time, on {page.counted(os.cpu_count() or 1, 'CPU')} of this machine"
+            machine += f", in real time, on {counted(os.cpu_count() or 1, 'CPU')} of this machine"
         if not runs.rt_throttling:
             machine += ", real-time throttling off"
         options = runs.machine.as_json()
@@ -139,7 +140,7 @@ def _amount(made: Reproduction, name: str) -> str:
     if done.problem:
         return done.problem
     return (
-        f"{done.n_runs} runs, {page.counted(size.seeds, 'run' if runs.program else 'seed')} of each"
+        f"{done.n_runs} runs, {counted(size.seeds, 'run' if runs.program else 'seed')} of each"
         + (f", scale {size.scale:g}" if runs.scaled else "")
         + (f", of {made.earlier[name]}" if name in made.earlier else "")
     )

@@ -13,7 +13,7 @@ Read next: variants.py; runs.py.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -207,6 +207,13 @@ class Test:
     finish_ns: Mapping[str, int] = field(default_factory=dict)  #: By task.
     prints: tuple[str, ...] = ()  #: Patterns, each of a whole line.
 
+    @property
+    def limit(self) -> float:
+        """The strictest limit, of a rule that has one."""
+        limit = self.levels[0].limit
+        assert limit is not None, "a rule without a limit asks for none"
+        return limit
+
 
 @dataclass(frozen=True)
 class Assignment:
@@ -317,15 +324,19 @@ def _list(source: Source, key: str) -> list[tuple[int, Any]]:
     return list(enumerate(values))
 
 
+def _named_tables(source: Source, key: str, model: Any) -> Iterator[tuple[Spot, Any]]:
+    """Each table of a list that is right by itself, and where it is."""
+    for index, values in _list(source, key):
+        place = f"{key} {values.get('name', index + 1) if isinstance(values, dict) else index + 1}"
+        spot = Spot(source, (key, index), place)
+        if (table := _table(model, spot, values)) is not None:
+            yield spot, table
+
+
 def _workloads(source: Source, folder: Path) -> dict[str, Graded]:
     """All `[[workload]]`."""
     found: dict[str, Graded] = {}
-    for index, values in _list(source, "workload"):
-        place = f"workload {values.get('name', index + 1) if isinstance(values, dict) else index + 1}"
-        spot = Spot(source, ("workload", index), place)
-        table = _table(GradedWorkloadTable, spot, values)
-        if table is None:
-            continue
+    for spot, table in _named_tables(source, "workload", GradedWorkloadTable):
         if table.name in found:
             spot.fault(f"name: {table.name!r} is given twice")
         beside = folder / table.source
@@ -352,12 +363,7 @@ def _programs(
 ) -> dict[str, GradedProgram]:
     """All `[[program]]`."""
     found: dict[str, GradedProgram] = {}
-    for index, values in _list(source, "program"):
-        place = f"program {values.get('name', index + 1) if isinstance(values, dict) else index + 1}"
-        spot = Spot(source, ("program", index), place)
-        table = _table(GradedProgramTable, spot, values)
-        if table is None:
-            continue
+    for spot, table in _named_tables(source, "program", GradedProgramTable):
         path = folder / table.source
         if table.name in found or table.name in works:
             spot.fault(f"name: {table.name!r} is given twice")

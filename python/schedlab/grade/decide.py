@@ -13,9 +13,11 @@ Read next: grade.py; outputs.py.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from ..metrics.dictionary import DICTIONARY
 from ..stats.inference import compare_paired
@@ -78,7 +80,7 @@ def decide_all(
             found.append(Outcome(test, 0.0, (Part("", None, "it does not compile", is_hidden),)))
             continue
         if test.rule == "lines_max":
-            parts = [_limited("", n_lines, test, f"{n_lines} lines")]
+            parts = [_lines_max(test, n_lines)]
         else:
             parts = [
                 _part(assignment, test, name, [fact for fact in facts if fact.workload == name], baselines)
@@ -108,13 +110,13 @@ def _part(
     if failed is not None or not own:
         text = failed.error if failed is not None and failed.error else "no run"
         return Part(name, None, text, is_hidden, failed.variant if failed is not None else None)
-    part = apply(test, name, own, baselines)
-    return Part(name, part.level, part.text, is_hidden, part.variant)
+    return replace(apply(test, name, own, baselines), is_hidden=is_hidden)
 
 
 def apply(test: Test, name: str, facts: Sequence[Fact], baselines: Mapping[str, Sequence[Fact]]) -> Part:
     """Hold good runs of one workload against a test's rule."""
-    return _RULES[test.rule](test, name, facts, baselines)
+    others = [fact for fact in baselines.get(test.baseline, ()) if fact.workload == name]
+    return replace(_RULES[test.rule](test, facts, others), workload=name)
 
 
 def level_of(levels: Sequence[Level], value: float, *, is_upward: bool = False) -> int | None:
@@ -126,35 +128,35 @@ def level_of(levels: Sequence[Level], value: float, *, is_upward: bool = False) 
     return None
 
 
-def _limited(name: str, value: float, test: Test, text: str, variant: int | None = None) -> Part:
-    """A value that may be at most so much."""
-    level = level_of(test.levels, value)
-    limit = test.levels[0].limit
-    assert limit is not None
-    return Part(name, level, f"{text}, at most {limit:,.0f}" if level != 0 else text, variant=variant)
+def _limited(test: Test, value: float, text: str, asked: str, **more: Any) -> Part:
+    """A value that has a limit, which is told where the strictest is not kept."""
+    level = level_of(test.levels, value, **more)
+    return Part("", level, text if level == 0 else f"{text}, {asked}")
 
 
-def _runs(test: Test, name: str, facts: Sequence[Fact], baselines: Mapping[str, Sequence[Fact]]) -> Part:
-    return Part(name, 0, f"{len(facts)} runs")
+# ---- rules: of good runs of one workload, and of another policy's ------------------
 
 
-def _wait_max(test: Test, name: str, facts: Sequence[Fact], baselines: Mapping[str, Sequence[Fact]]) -> Part:
+def _lines_max(test: Test, n_lines: int) -> Part:
+    return _limited(test, n_lines, f"{n_lines} lines", f"at most {test.limit:,.0f}")
+
+
+def _runs(test: Test, facts: Sequence[Fact], others: Sequence[Fact]) -> Part:
+    return Part("", 0, f"{len(facts)} runs")
+
+
+def _wait_max(test: Test, facts: Sequence[Fact], others: Sequence[Fact]) -> Part:
     worst = max(facts, key=lambda fact: fact.wait[1])
-    level = level_of(test.levels, worst.wait[1])
-    limit = test.levels[0].limit
-    assert limit is not None
     text = f"{worst.wait[0]} waits {show_time(worst.wait[1])} at once"
-    asked = "" if level == 0 else f", allowed is {format_duration(int(limit))}"
-    return Part(name, level, text + asked, variant=worst.variant)
+    part = _limited(test, worst.wait[1], text, f"allowed is {format_duration(int(test.limit))}")
+    return replace(part, variant=worst.variant)
 
 
-def _work_conserving(
-    test: Test, name: str, facts: Sequence[Fact], baselines: Mapping[str, Sequence[Fact]]
-) -> Part:
+def _work_conserving(test: Test, facts: Sequence[Fact], others: Sequence[Fact]) -> Part:
     idle = next((fact for fact in facts if fact.idle), None)
     if idle is None or idle.idle is None:
-        return Part(name, 0, f"no CPU idle beside a task in {len(facts)} runs")
-    return Part(name, None, idle.idle.partition(", yet the policy")[0], variant=idle.variant)
+        return Part("", 0, f"no CPU idle beside a task in {len(facts)} runs")
+    return Part("", None, idle.idle.partition(", yet the policy")[0], variant=idle.variant)
 
 
 def worst_share(test: Test, fact: Fact) -> tuple[float, str]:
@@ -165,77 +167,63 @@ def worst_share(test: Test, fact: Fact) -> tuple[float, str]:
     off, name, got, due = max(
         ((abs(got / due - 1), name, got, due) for name, got, due in rows), default=(0.0, "", 0, 0.0)
     )
-    return (
-        off,
-        f"{name} gets {show_time(got)} of CPU time and deserves {show_time(due)}: {100 * off:.1f} % off",
-    )
+    text = f"{name} gets {show_time(got)} of CPU time and deserves {show_time(due)}: {100 * off:.1f} % off"
+    return off, text
 
 
-def _shares(test: Test, name: str, facts: Sequence[Fact], baselines: Mapping[str, Sequence[Fact]]) -> Part:
+def _shares(test: Test, facts: Sequence[Fact], others: Sequence[Fact]) -> Part:
     worst = max(facts, key=lambda fact: worst_share(test, fact)[0])
-    off, text = worst_share(test, worst)
-    level = level_of(test.levels, off)
-    limit = test.levels[0].limit
-    assert limit is not None
-    return Part(
-        name, level, text + ("" if level == 0 else f", allowed is {100 * limit:g} %"), variant=worst.variant
-    )
+    part = _limited(test, *worst_share(test, worst), f"allowed is {100 * test.limit:g} %")
+    return replace(part, variant=worst.variant)
 
 
-def _finish(test: Test, name: str, facts: Sequence[Fact], baselines: Mapping[str, Sequence[Fact]]) -> Part:
+def _finish(test: Test, facts: Sequence[Fact], others: Sequence[Fact]) -> Part:
     ends = facts[0].ends_ns
     wrong = [task for task, end_ns in test.finish_ns.items() if ends.get(task) != end_ns]
     if not wrong:
-        return Part(name, 0, f"{len(test.finish_ns)} tasks end exactly when they should", variant=EXACT)
+        return Part("", 0, f"{len(test.finish_ns)} tasks end exactly when they should", variant=EXACT)
     texts = [
         f"{task} ends at {format_duration(ends[task]) if ends.get(task, -1) >= 0 else 'no time'}, "
         f"right is {format_duration(test.finish_ns[task])}"
         for task in wrong[:3]
     ]
-    return Part(name, None, "; ".join(texts), variant=EXACT)
+    return Part("", None, "; ".join(texts), variant=EXACT)
 
 
-def _mean(test: Test, name: str, facts: Sequence[Fact], baselines: Mapping[str, Sequence[Fact]]) -> Part:
+def _mean(test: Test, facts: Sequence[Fact], others: Sequence[Fact]) -> Part:
     values = [value for fact in facts if (value := fact.metrics[test.metric]) is not None]
     if not values:
-        return Part(name, None, f"{test.metric} is not defined in any run")
-    is_upward = test.rule == "at_least"
-    mean = sum(values) / len(values)
-    level = level_of(test.levels, mean, is_upward=is_upward)
-    word = "at least" if is_upward else "at most"
-    asked = show_number(test.metric, test.levels[0].limit)
+        return Part("", None, f"{test.metric} is not defined in any run")
+    mean, is_upward = sum(values) / len(values), test.rule == "at_least"
+    asked = f"asked is {'at least' if is_upward else 'at most'} {show_number(test.metric, test.limit)}"
     text = f"{test.metric} is {show_number(test.metric, mean)} on average"
-    return Part(name, level, text + ("" if level == 0 else f", asked is {word} {asked}"))
+    return _limited(test, mean, text, asked, is_upward=is_upward)
 
 
-def _better_than(
-    test: Test, name: str, facts: Sequence[Fact], baselines: Mapping[str, Sequence[Fact]]
-) -> Part:
-    others = {fact.variant: fact for fact in baselines[test.baseline] if fact.workload == name}
+def _better_than(test: Test, facts: Sequence[Fact], others: Sequence[Fact]) -> Part:
+    by_variant = {fact.variant: fact for fact in others}
     pairs = []
     for fact in facts:
-        own, other = fact.metrics[test.metric], others[fact.variant].metrics.get(test.metric)
+        own, other = fact.metrics[test.metric], by_variant[fact.variant].metrics.get(test.metric)
         if own is not None and other is not None:
             pairs.append((other, own))
     if len(pairs) < 2:
-        return Part(name, None, f"{test.metric}: {len(pairs)} pairs of runs decide nothing")
+        return Part("", None, f"{test.metric}: {len(pairs)} pairs of runs decide nothing")
     (found,) = compare_paired([[a for a, _ in pairs]], [[b for _, b in pairs]])
     ratio, baseline = found.ratio, test.baseline.rpartition("/")[2].removesuffix(".bpf.c")
     if ratio is None:
-        return Part(name, None, f"{test.metric} has no ratio to that of {baseline}")
+        return Part("", None, f"{test.metric} has no ratio to that of {baseline}")
     is_lower = DICTIONARY[test.metric].direction == "lower"
     gains = [1 - ratio.high, 1 - ratio.low] if is_lower else [ratio.low - 1, ratio.high - 1]
-    # A limit of 0 % asks for better, not for as good.
-    level = level_of(test.levels, gains[0], is_upward=True) if gains[0] > 0 else None
-    limit = test.levels[0].limit
-    assert limit is not None
     text = (
         f"{test.metric} is {show_number(test.metric, found.mean_b)}, under {baseline} "
         f"{show_number(test.metric, found.mean_a)}: {_gain(gains[0])} to {_gain(gains[1])} "
         f"(95 % interval over {found.n} seeds)"
     )
-    return Part(
-        name, level, text + ("" if level == 0 else f", asked is {100 * limit:g} % better for certain")
+    # A limit of 0 % asks for better, not for as good.
+    certain = gains[0] if gains[0] > 0 else -math.inf
+    return _limited(
+        test, certain, text, f"asked is {100 * test.limit:g} % better for certain", is_upward=True
     )
 
 
@@ -243,19 +231,19 @@ def _gain(gain: float) -> str:
     return f"{100 * abs(gain):.0f} % {'better' if gain >= 0 else 'worse'}"
 
 
-def _cost_max(test: Test, name: str, facts: Sequence[Fact], baselines: Mapping[str, Sequence[Fact]]) -> Part:
+def _cost_max(test: Test, facts: Sequence[Fact], others: Sequence[Fact]) -> Part:
     cost = sum(fact.cost[0] for fact in facts) / sum(fact.cost[1] for fact in facts)
-    return _limited(name, cost, test, f"{cost:,.0f} instructions per decision")
+    return _limited(test, cost, f"{cost:,.0f} instructions per decision", f"at most {test.limit:,.0f}")
 
 
-def _prints(test: Test, name: str, facts: Sequence[Fact], baselines: Mapping[str, Sequence[Fact]]) -> Part:
+def _prints(test: Test, facts: Sequence[Fact], others: Sequence[Fact]) -> Part:
     left = iter(facts[0].lines)
     for number, pattern in enumerate(test.prints):
         if not any(re.fullmatch(pattern, line) for line in left):
             after = f" after '{test.prints[number - 1]}'" if number else ""
             last = "; ".join(facts[0].lines[-3:]) or "nothing"
-            return Part(name, None, f"prints no line '{pattern}'{after}; it ends with: {last}")
-    return Part(name, 0, f"prints {len(test.prints)} lines as asked")
+            return Part("", None, f"prints no line '{pattern}'{after}; it ends with: {last}")
+    return Part("", 0, f"prints {len(test.prints)} lines as asked")
 
 
 _RULES = {

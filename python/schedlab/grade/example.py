@@ -21,7 +21,7 @@ from typing import Any
 
 from ..check.trial import Finding
 from ..errors import SchedlabError
-from ..plots.gantt import WAITED, draw_svg, intervals
+from ..plots.gantt import WAITED, draw_svg, in_window
 from ..policy.build import BuiltPolicy
 from ..program.compiler import compile_workload
 from ..records.file import Records, read_records
@@ -240,7 +240,7 @@ def _picture(path: Path, values: dict[str, Any], seed: int, *, is_wait: bool) ->
 def _window(records: Records, *, is_wait: bool) -> tuple[int, int]:
     """The longest wait with a fifth of it on both sides; else the end of the run."""
     if is_wait:
-        found = intervals(records)
+        found = in_window(records)
         waits = (found.end_ns - found.begin_ns) * (found.state == WAITED)
         longest = int(waits.argmax())
         margin = int(waits[longest]) // 5 + 1

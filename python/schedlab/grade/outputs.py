@@ -19,7 +19,7 @@ import xml.etree.ElementTree as xml
 from collections.abc import Sequence
 from typing import Any
 
-from ..runs.junit import clean
+from ..runs.junit import as_file, suite_of
 from .assignment import Assignment
 from .decide import Outcome, Part
 from .grade import Report
@@ -134,22 +134,15 @@ def as_junit(assignment: Assignment, reports: Sequence[Report], *, is_student: b
     """JUnit XML: a suite per student, a case per test; one with a part of its points fails."""
     root = xml.Element("testsuites", name=assignment.title)
     for report in reports:
-        shown = [outcome for outcome in report.outcomes if not (is_student and outcome.is_hidden)]
-        failed = sum(not outcome.is_full for outcome in shown)
-        suite = xml.SubElement(
-            root, "testsuite", name=report.student, tests=str(len(shown)), failures=str(failed), errors="0",
-            skipped="0", time=f"{report.seconds:.3f}",
-        )  # fmt: skip
-        for outcome in shown:
-            # Times are of the submission: runs serve several tests.
-            case = xml.SubElement(
-                suite, "testcase", classname=report.student, name=outcome.test.name, time="0"
-            )
-            if not outcome.is_full:
-                text = report.error or "\n".join(seen(outcome, is_student=is_student))
-                message = f"{_of(outcome)} points"
-                xml.SubElement(case, "failure", message=message, type="points").text = clean(text)
-    return '<?xml version="1.0" encoding="utf-8"?>\n' + xml.tostring(root, encoding="unicode") + "\n"
+        # Times are of the submission: runs serve several tests.
+        cases = [
+            (report.student, outcome.test.name, None if outcome.is_full else
+             (f"{_of(outcome)} points", report.error or "\n".join(seen(outcome, is_student=is_student))))
+            for outcome in report.outcomes
+            if not (is_student and outcome.is_hidden)
+        ]  # fmt: skip
+        root.append(suite_of(report.student, cases, seconds=report.seconds))
+    return as_file(root)
 
 
 def as_summary(assignment: Assignment, reports: Sequence[Report], *, is_student: bool) -> str:

@@ -133,8 +133,8 @@ def _level_jobs(rng: random.Random, quantum_ms: int) -> tuple[Work, ...]:
 def run_jobs(jobs: Sequence[Work], policy: str, slice_ms: int, scratch: Path) -> list[Stretch]:
     """Run jobs in the simulator, on one CPU: who has it when, in order of time."""
     from ..metrics.timeline import Timeline
+    from ..plots.gantt import RAN, slices_of
     from ..records.file import read_records
-    from ..report.over_time import RAN, slices_of
     from ..runs.run import make_plan, run_plan
 
     tasks = "".join(

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 
 from ..records.file import Kind
 from .course import Course, follow
-from .timeline import Ordered, Spans, Timeline, is_among
+from .timeline import Ordered, Spans, Timeline, is_among, sum_per_group
 from .violation import Violation, at, earliest, first_of
 
 #: Arrival of a task that its parent starts (`~0` in program.h).
@@ -362,10 +362,10 @@ def _declared_work(timeline: Timeline, expected: Expectations) -> Violation | No
     tasks, records = timeline.by_task, timeline.records
     is_stop = tasks.kind == Kind.STOP
     ran = np.where(is_stop, tasks.arg, 0).astype(np.int64)
-    received = np.add.reduceat(ran, tasks.first) if len(tasks.first) else np.zeros(0, np.int64)
+    received = sum_per_group(ran, tasks.first)
     has_ended = _states(tasks)[tasks.last] == _ENDED
     work = _per_task(np.asarray(expected.work_ns, np.int64), tasks.keys, default=-1)
-    stops = np.add.reduceat(is_stop.astype(np.int64), tasks.first) if len(tasks.first) else 0
+    stops = sum_per_group(is_stop.astype(np.int64), tasks.first)
     slack = expected.tolerance_ns * np.maximum(stops, 1)
     more = received > work + slack
     if expected.has_host_work is not None:
@@ -424,7 +424,7 @@ def _work_conservation(timeline: Timeline, expected: Expectations) -> Violation 
     if len(idle) == 0 or not waits.any():
         return None
     allowed, mask_of = _masks(timeline, expected)
-    found = []
+    found: list[Violation | None] = []
     for index, cpus in enumerate(allowed):
         # With one set of CPUs, as nearly always, nothing needs to be selected.
         mine = np.flatnonzero(waits & (mask_of[tasks.group] == index) if len(allowed) > 1 else waits)
@@ -442,7 +442,7 @@ def _work_conservation(timeline: Timeline, expected: Expectations) -> Violation 
                     timeline, spans, gap, mine, (idle_begin, idle_end), (wait_begin, wait_end), latency_ns
                 )
             )
-    return min(found, key=lambda violation: violation.t_ns) if found else None
+    return earliest(found)
 
 
 def _describe_waste(

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 from ..errors import NotFoundError, did_you_mean
 from ..records.file import Kind, Overhead, Stop
 from .fairness import deserved_ns, jain
-from .timeline import Ordered, Timeline
+from .timeline import Ordered, Timeline, sum_per_group
 
 
 @dataclass(frozen=True)
@@ -253,11 +253,6 @@ def compute_metrics(timeline: Timeline, *, weight: ArrayLike | None = None) -> R
     return RunMetrics(run=_run_level(timeline, tasks, cpus), tasks=tasks, cpus=cpus)
 
 
-def _sum_per_group(values: np.ndarray, first: np.ndarray) -> np.ndarray:
-    """Exact integer sums of consecutive groups that start at `first`."""
-    return np.add.reduceat(values, first) if len(first) else np.zeros(0, np.int64)
-
-
 def _max_per_group(values: np.ndarray, first: np.ndarray) -> np.ndarray:
     """Maxima of consecutive groups that start at `first`."""
     return np.maximum.reduceat(values, first) if len(first) else np.zeros(0, np.int64)
@@ -308,7 +303,7 @@ def _task_level(timeline: Timeline, weight: ArrayLike | None) -> dict[str, Any]:
     left = is_stop & ~_stays(timeline)[tasks.row]
     runnable = timeline.is_runnable_after
     wait = np.where(runnable, duration, 0)
-    wait_sum, wait_max = _sum_per_group(wait, first), _max_per_group(wait, first)
+    wait_sum, wait_max = sum_per_group(wait, first), _max_per_group(wait, first)
     del wait
 
     runs_next = np.zeros(len(kind), bool)
@@ -321,7 +316,7 @@ def _task_level(timeline: Timeline, weight: ArrayLike | None) -> dict[str, Any]:
     first_run = _first_time(tasks, kind == Kind.RUN)
     end = _first_time(tasks, is_stop & (tasks.flags == Stop.EXITED))
     turnaround = np.where(end >= 0, end - arrival, -1)
-    run = _sum_per_group(np.where(is_stop, tasks.arg, 0).view(np.int64), first)
+    run = sum_per_group(np.where(is_stop, tasks.arg, 0).view(np.int64), first)
     wakeups = _count(woken, first)
     moved = np.bincount(np.searchsorted(tasks.keys, _tasks_of(timeline, Kind.MIGRATE)), minlength=len(first))
     return {
@@ -334,13 +329,13 @@ def _task_level(timeline: Timeline, weight: ArrayLike | None) -> dict[str, Any]:
         "wait_ns": wait_sum,
         "wait_ns_max": wait_max,
         "run_ns": run,
-        "blocked_ns": _sum_per_group(np.where(is_stop & (tasks.flags == Stop.BLOCKED), duration, 0), first),
+        "blocked_ns": sum_per_group(np.where(is_stop & (tasks.flags == Stop.BLOCKED), duration, 0), first),
         "deserved_ns": deserved,
         # A task that ended without ever wanting CPU time got all that it wanted.
         "share": np.where((run == 0) & (end >= 0), np.nan, _ratio(run, deserved)),
         "slowdown": np.where(end >= 0, _ratio(turnaround, turnaround - wait_sum), np.nan),
         "wakeups": wakeups,
-        "wakeup_ns_mean": _ratio(_sum_per_group(latency, first), wakeups),
+        "wakeup_ns_mean": _ratio(sum_per_group(latency, first), wakeups),
         "wakeup_ns_max": np.where(wakeups > 0, _max_per_group(latency, first), -1),
         "switches_voluntary": _count(
             left & ((tasks.flags == Stop.BLOCKED) | (tasks.flags == Stop.YIELDED)), first
@@ -352,7 +347,7 @@ def _task_level(timeline: Timeline, weight: ArrayLike | None) -> dict[str, Any]:
 
 def _count(chosen: np.ndarray, first: np.ndarray) -> np.ndarray:
     """How many events of each group are chosen."""
-    return _sum_per_group(chosen.astype(np.int64), first)
+    return sum_per_group(chosen.astype(np.int64), first)
 
 
 def _tasks_of(timeline: Timeline, kind: Kind) -> np.ndarray:
@@ -369,12 +364,12 @@ def _cpu_level(timeline: Timeline) -> dict[str, Any]:
     group = cpus.keys.astype(np.int64)
     busy, overhead, taken, switches = (np.zeros(n, np.int64) for _ in range(4))
     arg = cpus.arg.astype(np.int64)
-    busy[group] = _sum_per_group(np.where(cpus.kind == Kind.STOP, arg, 0), cpus.first)
+    busy[group] = sum_per_group(np.where(cpus.kind == Kind.STOP, arg, 0), cpus.first)
     # What the machine below gave to others is no time in the scheduler.
     lost = np.where(cpus.kind == Kind.OVERHEAD, arg, 0)
     is_taken = cpus.flags == Overhead.STOLEN
-    overhead[group] = _sum_per_group(np.where(is_taken, 0, lost), cpus.first)
-    taken[group] = _sum_per_group(np.where(is_taken, lost, 0), cpus.first)
+    overhead[group] = sum_per_group(np.where(is_taken, 0, lost), cpus.first)
+    taken[group] = sum_per_group(np.where(is_taken, lost, 0), cpus.first)
     stays = _stays(timeline)[cpus.row]
     begins = cpus.kind == Kind.RUN
     begins[1:] &= ~stays[:-1]
@@ -416,52 +411,54 @@ def statistics(base: str, values: np.ndarray) -> dict[str, Any]:
     return dict(zip(names, (mean, p50, p95, p99, int(values.max())), strict=True))
 
 
-def _run_level(timeline: Timeline, tasks: dict[str, Any], cpus: dict[str, Any]) -> dict[str, Any]:
-    """Compute the run-level metrics from the two finer levels."""
-    records = timeline.records
-    ended = tasks["end_ns"] >= 0
-    ran = tasks["first_run_ns"] >= 0
-    response = tasks["response_ns"][ran]
+def of_tasks(tasks: dict[str, Any], *, n_cpus: int, end_ns: int) -> dict[str, Any]:
+    """Run-level metrics that follow from what is known of each task, as `RunMetrics.tasks` has it."""
+    ended, ran = tasks["end_ns"] >= 0, tasks["first_run_ns"] >= 0
     turnaround = tasks["turnaround_ns"][ended]
-    ordered = timeline.by_task
-    woken = (ordered.kind == Kind.WAKE) & ~timeline.arrived_awake
-    is_served = woken.copy()
-    is_served[:-1] &= ordered.kind[1:] == Kind.RUN
-    is_served[ordered.last] = False
-
     n_tasks, n_ended = len(ended), int(ended.sum())
-    stop_ns = int(tasks["end_ns"].max()) if n_tasks and n_ended == n_tasks else records.end_ns
+    stop_ns = int(tasks["end_ns"].max()) if n_tasks and n_ended == n_tasks else end_ns
     makespan = stop_ns - int(tasks["arrival_ns"].min()) if n_tasks else 0
-    capacity = records.n_cpus * records.end_ns
-    busy, overhead = int(cpus["busy_ns"].sum()), int(cpus["overhead_ns"].sum())
     slowdown = tasks["slowdown"][ended & ~np.isnan(tasks["slowdown"])]
-    quartiles = _ranked(response, [0.25, 0.75]) if len(response) else None
-
-    values = {
+    busy, capacity = int(tasks["run_ns"].sum()), n_cpus * end_ns
+    return {
         **statistics("turnaround_ns", turnaround),
-        **statistics("response_ns", response),
-        "response_ns_iqr": quartiles[1] - quartiles[0] if quartiles else None,
+        **statistics("response_ns", tasks["response_ns"][ran]),
         **statistics("wait_ns", tasks["wait_ns"]),
-        "starvation_ns": int(tasks["wait_ns_max"].max()) if n_tasks else None,
-        **statistics("wakeup_ns", timeline.duration_ns[is_served]),
         "slowdown_mean": float(slowdown.mean()) if len(slowdown) else None,
         "slowdown_max": float(slowdown.max()) if len(slowdown) else None,
         "throughput_per_s": n_ended / makespan * 1e9 if makespan > 0 else None,
         "makespan_ns": makespan,
         "cpu_utilisation": busy / capacity if capacity else None,
-        "overhead_share": overhead / capacity if capacity else None,
-        "fairness_jain": jain(tasks["share"][~np.isnan(tasks["share"])]),
         "fairness_turnaround_jain": jain(turnaround.astype(float)),
-        "switches": int(cpus["switches"].sum()),
         "switches_voluntary": int(tasks["switches_voluntary"].sum()),
         "switches_involuntary": int(tasks["switches_involuntary"].sum()),
-        "migrations": int((timeline.kind == Kind.MIGRATE).sum()),
         "tasks": n_tasks,
         "tasks_started": int(ran.sum()),
         "tasks_ended": n_ended,
-        "wakeups": int(woken.sum()),
-        "elapsed_ns": records.end_ns,
+        "elapsed_ns": end_ns,
         "busy_ns": busy,
+    }
+
+
+def _run_level(timeline: Timeline, tasks: dict[str, Any], cpus: dict[str, Any]) -> dict[str, Any]:
+    """Compute the run-level metrics from the two finer levels."""
+    records, ordered = timeline.records, timeline.by_task
+    response = tasks["response_ns"][tasks["first_run_ns"] >= 0]
+    woken = (ordered.kind == Kind.WAKE) & ~timeline.arrived_awake
+    is_served = woken.copy()
+    is_served[:-1] &= ordered.kind[1:] == Kind.RUN
+    is_served[ordered.last] = False
+    capacity, overhead = records.n_cpus * records.end_ns, int(cpus["overhead_ns"].sum())
+    quartiles = _ranked(response, [0.25, 0.75]) if len(response) else None
+    values = of_tasks(tasks, n_cpus=records.n_cpus, end_ns=records.end_ns) | {
+        "response_ns_iqr": quartiles[1] - quartiles[0] if quartiles else None,
+        "starvation_ns": int(tasks["wait_ns_max"].max()) if len(tasks["wait_ns_max"]) else None,
+        **statistics("wakeup_ns", timeline.duration_ns[is_served]),
+        "overhead_share": overhead / capacity if capacity else None,
+        "fairness_jain": jain(tasks["share"][~np.isnan(tasks["share"])]),
+        "switches": int(cpus["switches"].sum()),
+        "migrations": int((timeline.kind == Kind.MIGRATE).sum()),
+        "wakeups": int(woken.sum()),
         "idle_ns": int(cpus["idle_ns"].sum()),
         "overhead_ns": overhead,
         "taken_ns": int(cpus["taken_ns"].sum()),

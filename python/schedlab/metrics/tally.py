@@ -17,8 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from .dictionary import DICTIONARY, RunMetrics, statistics
-from .fairness import jain
+from .dictionary import DICTIONARY, RunMetrics, of_tasks
 
 #: A task's own clock and that of the run are read one after the other; a process begins and ends.
 TOLERANCE_NS = 1_000_000
@@ -115,31 +114,6 @@ def tally_metrics(columns: dict[str, np.ndarray], *, n_cpus: int, elapsed_ns: in
 
     Every run-level name of the dictionary, None where it is not known; no CPU-level ones.
     """
-    has_ended = columns["end_ns"] >= 0
-    n, n_ended = len(has_ended), int(has_ended.sum())
-    response = columns["response_ns"][columns["first_run_ns"] >= 0]
-    turnaround = columns["turnaround_ns"][has_ended]
-    stop_ns = int(columns["end_ns"].max()) if n and n_ended == n else elapsed_ns
-    makespan = stop_ns - int(columns["arrival_ns"].min()) if n else 0
-    slowdown = columns["slowdown"][~np.isnan(columns["slowdown"])]
-    busy = int(columns["run_ns"].sum())
-    values = {
-        **statistics("turnaround_ns", turnaround),
-        **statistics("response_ns", response),
-        **statistics("wait_ns", columns["wait_ns"]),
-        "slowdown_mean": float(slowdown.mean()) if len(slowdown) else None,
-        "slowdown_max": float(slowdown.max()) if len(slowdown) else None,
-        "throughput_per_s": n_ended / makespan * 1e9 if makespan > 0 else None,
-        "makespan_ns": makespan,
-        "cpu_utilisation": busy / (n_cpus * elapsed_ns) if elapsed_ns else None,
-        "fairness_turnaround_jain": jain(turnaround.astype(float)),
-        "switches_voluntary": int(columns["switches_voluntary"].sum()),
-        "switches_involuntary": int(columns["switches_involuntary"].sum()),
-        "tasks": n,
-        "tasks_started": len(response),
-        "tasks_ended": n_ended,
-        "elapsed_ns": elapsed_ns,
-        "busy_ns": busy,
-    }
+    values = of_tasks(columns, n_cpus=n_cpus, end_ns=elapsed_ns)
     run = {name: values.get(name) for name, metric in DICTIONARY.items() if metric.level == "run"}
     return RunMetrics(run=run, tasks=columns, cpus={})

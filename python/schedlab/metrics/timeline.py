@@ -69,6 +69,11 @@ def is_among(values: np.ndarray, others: np.ndarray) -> np.ndarray:
     return others[place] == values
 
 
+def sum_per_group(values: np.ndarray, first: np.ndarray) -> np.ndarray:
+    """Exact sums of whole numbers over consecutive groups that start at `first`."""
+    return np.add.reduceat(values, first) if len(first) else np.zeros(0, np.int64)
+
+
 def next_in_group(last: np.ndarray, n: int) -> np.ndarray:
     """Whether each of `n` grouped events has a successor in its own group."""
     has_next = np.ones(n, bool)

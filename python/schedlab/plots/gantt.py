@@ -12,17 +12,19 @@ Read next: metrics/timeline.py, where the intervals come from.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from ..errors import UsageError
 from ..metrics.timeline import Timeline
-from ..records.file import Kind, Records
+from ..records.file import Kind, Records, Stop
 from ..stats.sentences import show_time
 from ..units import format_duration
 
-RAN, WAITED = 1, 0
+RAN, WAITED, BLOCKED = 0, 1, 2
+#: Reasons above those of `records.file.Stop`: still running when the run ended.
+STILL_RUNNING = 7
 MARK_FULL, MARK_PART, MARK_WAIT = "█", "▌", "·"
 #: Colours that are told apart by people who see few, after Okabe and Ito 2008.
 PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#999999")
@@ -32,44 +34,69 @@ TASKS_MAX = 500
 
 
 @dataclass(frozen=True)
-class Intervals:
+class Slices:
     """What tasks did, one entry per stretch of time, by task and then by time."""
 
-    pid: np.ndarray  #: int64, shape (n,): whose.
-    #: `begin_ns`, `end_ns`: int64, shape (n,): from when to when, cut to the window, in nanoseconds.
-    begin_ns: np.ndarray
-    end_ns: np.ndarray
-    #: int8, shape (n,): `RAN` or `WAITED`; stretches in which a task wanted no CPU are left out.
-    state: np.ndarray
-    cpu: np.ndarray  #: int64, shape (n,): where it ran.
+    pid: np.ndarray = field(repr=False)  #: int64, shape (n,): whose.
+    #: `begin_ns`, `end_ns`: int64, shape (n,): from when to when.
+    begin_ns: np.ndarray = field(repr=False)
+    end_ns: np.ndarray = field(repr=False)
+    state: np.ndarray = field(repr=False)  #: int64, shape (n,): `RAN`, `WAITED` for a CPU or `BLOCKED`.
+    #: int64, shape (n,): of a run: how it ended, one of `records.file.Stop` or `STILL_RUNNING`; 0 otherwise.
+    reason: np.ndarray = field(repr=False)
+    cpu: np.ndarray = field(repr=False)  #: int64, shape (n,): of a run: where; 0 otherwise.
+    shown_until_ns: int  #: Later slices are left out; the end of the run where all are there.
 
 
-def intervals(records: Records, *, begin_ns: int = 0, end_ns: int | None = None) -> Intervals:
-    """Cut a window out of a run."""
+def slices_of(timeline: Timeline, *, n_max: int | None = None) -> Slices:
+    """Cut every task's life into stretches."""
+    tasks, length = timeline.by_task, timeline.duration_ns
+    ran = tasks.kind == Kind.RUN
+    waited = timeline.is_runnable_after
+    blocked = (tasks.kind == Kind.STOP) & (tasks.flags == Stop.BLOCKED)
+    chosen = np.flatnonzero(ran | ((waited | blocked) & (length > 0)))
+    until = timeline.records.end_ns
+    if n_max is not None and len(chosen) > n_max:
+        # Everything that begins before the moment of the first one left out.
+        until = int(np.partition(tasks.t_ns[chosen], n_max)[n_max])
+        chosen = chosen[tasks.t_ns[chosen] < until]
+    reason = np.full(len(tasks.kind), STILL_RUNNING, np.int64)
+    reason[:-1] = np.where(tasks.kind[1:] == Kind.STOP, tasks.flags[1:], STILL_RUNNING)
+    reason[tasks.last] = STILL_RUNNING
+    begin, is_run = tasks.t_ns[chosen], ran[chosen]
+    return Slices(
+        pid=tasks.task[chosen].astype(np.int64),
+        begin_ns=begin,
+        end_ns=np.minimum(begin + length[chosen], until),
+        state=np.where(is_run, RAN, np.where(blocked[chosen], BLOCKED, WAITED)),
+        reason=np.where(is_run, reason[chosen], 0),
+        cpu=np.where(is_run, tasks.cpu[chosen].astype(np.int64), 0),
+        shown_until_ns=until,
+    )
+
+
+def in_window(records: Records, *, begin_ns: int = 0, end_ns: int | None = None) -> Slices:
+    """Runs and waits of a window, cut to it; a run of no length may stand on the very edge."""
     end_ns = records.end_ns if end_ns is None else min(end_ns, records.end_ns)
     if not 0 <= begin_ns < end_ns:
         raise UsageError(
             f"the window from {begin_ns} ns to {end_ns} ns is empty; the run goes from 0 to {records.end_ns} ns"
         )
-    timeline = Timeline(records)
-    tasks = timeline.by_task
-    begin = tasks.t_ns
-    end = begin + timeline.duration_ns
-    ran = tasks.kind == Kind.RUN
-    # A run of no length may stand on the very edge; a wait of none says nothing.
-    inside = (begin <= end_ns) & (end >= begin_ns)
-    shown = np.minimum(end, end_ns) > np.maximum(begin, begin_ns)
-    chosen = np.flatnonzero(inside & (ran | (timeline.is_runnable_after & shown)))
-    return Intervals(
-        pid=tasks.task[chosen].astype(np.int64),
-        begin_ns=np.maximum(begin[chosen], begin_ns),
-        end_ns=np.minimum(end[chosen], end_ns),
-        state=np.where(ran[chosen], RAN, WAITED).astype(np.int8),
-        cpu=tasks.cpu[chosen].astype(np.int64),
+    found = slices_of(Timeline(records))
+    begin, end = np.maximum(found.begin_ns, begin_ns), np.minimum(found.end_ns, end_ns)
+    chosen = ((found.state == RAN) & (begin <= end)) | ((found.state == WAITED) & (begin < end))
+    return Slices(
+        pid=found.pid[chosen],
+        begin_ns=begin[chosen],
+        end_ns=end[chosen],
+        state=found.state[chosen],
+        reason=found.reason[chosen],
+        cpu=found.cpu[chosen],
+        shown_until_ns=end_ns,
     )
 
 
-def _rows(found: Intervals, n_max: int) -> tuple[list[int], int]:
+def _rows(found: Slices, n_max: int) -> tuple[list[int], int]:
     """Pids to draw, and how many more there are."""
     pids = sorted(set(found.pid.tolist()))
     return pids[:n_max], max(0, len(pids) - n_max)
@@ -87,7 +114,7 @@ def draw_text(
     """Chart for a terminal."""
     if width < 40:
         raise UsageError(f"a chart needs at least 40 columns, not {width}")
-    found = intervals(records, begin_ns=begin_ns, end_ns=end_ns)
+    found = in_window(records, begin_ns=begin_ns, end_ns=end_ns)
     end_ns = records.end_ns if end_ns is None else min(end_ns, records.end_ns)
     pids, n_more = _rows(found, n_tasks_max)
     labels = {pid: f"{names.get(pid, 'task')}[{pid}]"[:20] for pid in pids}
@@ -111,7 +138,7 @@ def draw_text(
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _cells(found: Intervals, mine: np.ndarray, begin_ns: int, cell_ns: float, n_cells: int) -> str:
+def _cells(found: Slices, mine: np.ndarray, begin_ns: int, cell_ns: float, n_cells: int) -> str:
     """One row of the terminal's chart."""
     ran_ns = np.zeros(n_cells)
     has_run = np.zeros(n_cells, bool)
@@ -147,7 +174,7 @@ def draw_svg(
     """Chart as SVG, for a paper or a page."""
     from ..html import render
 
-    found = intervals(records, begin_ns=begin_ns, end_ns=end_ns)
+    found = in_window(records, begin_ns=begin_ns, end_ns=end_ns)
     end_ns = records.end_ns if end_ns is None else min(end_ns, records.end_ns)
     pids, n_more = _rows(found, TASKS_MAX)
     if n_more:
@@ -174,7 +201,7 @@ def draw_svg(
 
 
 def _bars(
-    found: Intervals, names: Mapping[int, str], begin_ns: int, scale: float, top_px: int
+    found: Slices, names: Mapping[int, str], begin_ns: int, scale: float, top_px: int
 ) -> Iterator[tuple[float, int, float, int, str, str]]:
     """Place, size, colour and words of one rectangle per interval; waits are thinner than runs."""
     row_of = {pid: row for row, pid in enumerate(names)}

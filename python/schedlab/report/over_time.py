@@ -15,7 +15,6 @@ from __future__ import annotations
 import base64
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,58 +23,14 @@ from numpy.typing import ArrayLike
 
 from ..metrics.fairness import deserved_ns, jain
 from ..metrics.timeline import Timeline
+from ..plots.gantt import WAITED, Slices, slices_of
 from ..program import layout
 from ..program.file import find_program
 from ..records.file import Kind, Records, Stop
 
-RAN, WAITED, BLOCKED = 0, 1, 2
-#: Reasons above those of `records.file.Stop`: still running when the run ended.
-STILL_RUNNING = 7
 REASON_BITS, CPU_BITS = 2, 5
 #: Slices of one run, and of a whole page, that are embedded.
 SLICES_MAX, PAGE_SLICES_MAX = 250_000, 600_000
-
-
-@dataclass(frozen=True)
-class Slices:
-    """What tasks did, one entry per stretch of time, by task and then by time."""
-
-    pid: np.ndarray = field(repr=False)  #: int64, shape (n,): whose.
-    #: `begin_ns`, `end_ns`: int64, shape (n,): from when to when.
-    begin_ns: np.ndarray = field(repr=False)
-    end_ns: np.ndarray = field(repr=False)
-    state: np.ndarray = field(repr=False)  #: int64, shape (n,): `RAN`, `WAITED` for a CPU or `BLOCKED`.
-    #: int64, shape (n,): of a run: how it ended, one of `records.file.Stop` or `STILL_RUNNING`; 0 otherwise.
-    reason: np.ndarray = field(repr=False)
-    cpu: np.ndarray = field(repr=False)  #: int64, shape (n,): of a run: where; 0 otherwise.
-    shown_until_ns: int  #: Later slices are left out; the end of the run where all are there.
-
-
-def slices_of(timeline: Timeline, *, n_max: int = SLICES_MAX) -> Slices:
-    """Cut every task's life into stretches."""
-    tasks, length = timeline.by_task, timeline.duration_ns
-    ran = tasks.kind == Kind.RUN
-    waited = timeline.is_runnable_after
-    blocked = (tasks.kind == Kind.STOP) & (tasks.flags == Stop.BLOCKED)
-    chosen = np.flatnonzero(ran | ((waited | blocked) & (length > 0)))
-    until = timeline.records.end_ns
-    if len(chosen) > n_max:
-        # Everything that begins before the moment of the first one left out.
-        until = int(np.partition(tasks.t_ns[chosen], n_max)[n_max])
-        chosen = chosen[tasks.t_ns[chosen] < until]
-    reason = np.full(len(tasks.kind), STILL_RUNNING, np.int64)
-    reason[:-1] = np.where(tasks.kind[1:] == Kind.STOP, tasks.flags[1:], STILL_RUNNING)
-    reason[tasks.last] = STILL_RUNNING
-    begin, is_run = tasks.t_ns[chosen], ran[chosen]
-    return Slices(
-        pid=tasks.task[chosen].astype(np.int64),
-        begin_ns=begin,
-        end_ns=np.minimum(begin + length[chosen], until),
-        state=np.where(is_run, RAN, np.where(blocked[chosen], BLOCKED, WAITED)),
-        reason=np.where(is_run, reason[chosen], 0),
-        cpu=np.where(is_run, tasks.cpu[chosen].astype(np.int64), 0),
-        shown_until_ns=until,
-    )
 
 
 def waited_ns(slices: Slices, begin_ns: int, end_ns: int) -> int:

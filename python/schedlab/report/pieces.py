@@ -14,10 +14,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
-from ..html import Cell, Table, counted
+from ..html import Cell, Table
 from ..metrics.dictionary import DICTIONARY
 from ..model import OPTIONS, show_value
 from ..stats.sentences import label, show_number, show_time
+from ..units import counted
 from .by_task import is_disturbed
 from .data import Section
 

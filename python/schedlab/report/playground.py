@@ -31,6 +31,7 @@ from ..files import make_folder, write_text
 from ..html import embedded, render
 from ..metrics.dictionary import DICTIONARY, HEADLINES
 from ..paths import include_folder, resource_root
+from ..plots.gantt import Slices
 from ..policy.build import build_policy
 from ..policy.find import Policy, load_policy
 from ..policy.wasm_build import LINK_FLAGS, POLICY_FLAGS, SUPPORT, SUPPORT_FLAGS, simulator_module
@@ -44,7 +45,7 @@ from ..workload.find import load_workload
 from ..workload.model import Workload
 from ..workload.phases import ATTRIBUTES
 from ..workload.spec import parse_workload
-from .over_time import Slices, pack_slices
+from .over_time import pack_slices
 
 PAGE = "index.html"
 SEEDS = 5

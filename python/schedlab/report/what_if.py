@@ -16,6 +16,7 @@ from typing import Any
 from ..errors import UsageError
 from ..html import Cell, Table
 from ..stats.sentences import label, show_change, show_number, show_time, signed
+from ..units import counted
 from .over_time import longest_waits, waited_ns, window_of
 
 WHATIF_FILE = "whatif.json"
@@ -182,7 +183,7 @@ def what_if_section(folder: Path, bodies: Sequence[dict[str, Any]]) -> dict[str,
         ("Waited for a CPU, by group of tasks", ("group", *heads), ratio_rows(fidelity["groups"])),
     ]  # fmt: skip
     caption = (
-        f"Best first; mean of {found['seeds']} seeds, change from {found['baseline']} on {cpus_text(found['cpus'])} with "
+        f"Best first; mean of {found['seeds']} seeds, change from {found['baseline']} on {counted(found['cpus'], 'CPU')} with "
         f"its {found['confidence']:.0%} interval. = is not told apart from the first, ? not from the baseline."
     )
     return {
@@ -204,12 +205,3 @@ def what_if_section(folder: Path, bodies: Sequence[dict[str, Any]]) -> dict[str,
             if not row["is_baseline"] and (rows := group_rows(row))
         ],
     }  # fmt: skip
-
-
-def cpus_text(number: int) -> str:
-    """A number of CPUs.
-
-    >>> cpus_text(1), cpus_text(4)
-    ('1 CPU', '4 CPUs')
-    """
-    return f"{number} CPU{'s' * (number > 1)}"

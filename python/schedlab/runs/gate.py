@@ -27,7 +27,7 @@ from ..metrics.dictionary import DICTIONARY, find_metric
 from ..model import differences
 from ..stats.inference import CONFIDENCE, SEED, Interval, compare_paired, mean_interval
 from ..stats.sentences import is_share, label, reservation, show_number, signed
-from ..units import format_duration, parse_duration
+from ..units import counted, format_duration, parse_duration
 from .compare import Pairs, compare_pairs, decide_together, different_work, is_confounded
 from .folders import read_run_folder
 
@@ -204,9 +204,7 @@ def _pair(
 
 def _named(group: tuple[Any, ...]) -> str:
     workload, host, cpus, policy = group
-    return ", ".join(
-        part for part in (workload, policy, host, f"{cpus} CPU{'s' if cpus > 1 else ''}") if part
-    )
+    return ", ".join(part for part in (workload, policy, host, counted(cpus, "CPU")) if part)
 
 
 def _labels(folder_a: str | Path, folder_b: str | Path, pairs: Pairs) -> tuple[str, str]:

@@ -18,16 +18,26 @@ _CONTROL = re.compile(r"[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 Case = tuple[str, str, tuple[str, str] | None]
 
 
-def junit_of(name: str, cases: Sequence[Case], *, seconds: float = 0) -> str:
-    """JUnit XML of one suite."""
+def suite_of(name: str, cases: Sequence[Case], *, seconds: float = 0) -> xml.Element:
+    """One suite."""
     failures = sum(failure is not None for _, _, failure in cases)
     suite = xml.Element("testsuite", name=name, tests=str(len(cases)), failures=str(failures), errors="0",
-                        time=f"{seconds:.3f}")  # fmt: skip
+                        skipped="0", time=f"{seconds:.3f}")  # fmt: skip
     for classname, case_name, failure in cases:
         case = xml.SubElement(suite, "testcase", classname=classname, name=case_name)
         if failure is not None:
             xml.SubElement(case, "failure", message=clean(failure[0])).text = clean(failure[1])
-    return '<?xml version="1.0" encoding="utf-8"?>\n' + xml.tostring(suite, encoding="unicode") + "\n"
+    return suite
+
+
+def as_file(root: xml.Element) -> str:
+    """A whole file."""
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + xml.tostring(root, encoding="unicode") + "\n"
+
+
+def junit_of(name: str, cases: Sequence[Case], *, seconds: float = 0) -> str:
+    """JUnit XML of one suite."""
+    return as_file(suite_of(name, cases, seconds=seconds))
 
 
 def comparison_as_junit(result: dict[str, Any]) -> str:

@@ -376,12 +376,9 @@ def in_order(context: RunContext, cases: list[Case]) -> list[Case]:
     """Put the runs of a plan in the order in which they are done."""
     if context.host.is_deterministic:
         return cases
-    return sorted(cases, key=lambda case: _shuffle_key(context.plan.first_seed, case.position))
-
-
-def _shuffle_key(seed: int, position: int) -> bytes:
-    """Sort key that puts cases in an order drawn from a seed, the same everywhere."""
-    return hashlib.sha256(f"{seed} {position}".encode()).digest()
+    seed = context.plan.first_seed
+    # Drawn from a seed, the same everywhere.
+    return sorted(cases, key=lambda case: hashlib.sha256(f"{seed} {case.position}".encode()).digest())
 
 
 def write_list(result: RunSet) -> None:

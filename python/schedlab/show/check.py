@@ -27,6 +27,7 @@ from ..program.file import find_program
 from ..records.file import read_records
 from ..runs.junit import junit_of
 from ..stats.sentences import show_time
+from ..units import counted
 from .tables import say
 
 #: How much of a run is drawn around a failure.
@@ -87,7 +88,7 @@ def _schedules(report: Report) -> list[str]:
         f"{n_run:,} of {'' if all(each.is_counted for each in windows) else 'at least '}{n_known:,}"
     )  # fmt: skip
     schedules, preemptions, places = (
-        f"{n:,} {what}{'s' * (n != 1)}"
+        counted(n, what)
         for n, what in ((n_known, "schedule"), (most, "preemption"), (len(windows), "window"))
     )
     text = f"{schedules} of at most {preemptions} in {places}, of which {of} were run"
@@ -130,7 +131,7 @@ def _show_found(found: Found, files: Saved, task: Task) -> None:
 
 def _cpus(world: World) -> str:
     machine = f" ({world.topology})" if world.topology else ""
-    return f"{world.n_cpus} CPU{'s' if world.n_cpus > 1 else ''}{machine}"
+    return f"{counted(world.n_cpus, 'CPU')}{machine}"
 
 
 def _indented(text: str) -> str:

@@ -26,6 +26,7 @@ from ..paths import own_command
 from ..runs.case import LOG_FILE
 from ..stats.decide import EXPLORATORY
 from ..stats.sentences import findings, fixed_makespan, method_sentence, show_change, show_number
+from ..units import counted
 
 if TYPE_CHECKING:
     from ..runs.run import RunSet
@@ -181,7 +182,7 @@ def _show_warnings(comparisons: list[dict[str, Any]], *, is_grave: bool = False)
                 continue
             seen.add((label, warning["kind"]))
             more = len(warning["metrics"]) - 1
-            others = f" (and {more} more metric{'s' * (more > 1)})" if label and more else ""
+            others = f" (and {counted(more, 'more metric')})" if label and more else ""
             say(
                 f"  [{style}]{warning['kind']}[/]: {escape(label)}{escape(warning['text'])}{others}; "
                 f"{escape(warning['hint'])}"
@@ -238,7 +239,7 @@ def _show_run_table(workload: str, policies: dict[str, list[dict[str, Any]]]) ->
     """One row per policy: means over the seeds."""
     first = next(iter(policies.values()))[0]
     seeds = max(len(runs) for runs in policies.values())
-    title = f"{workload} on {first['host']}, {first['cpus']} CPU{'s' if first['cpus'] > 1 else ''}"
+    title = f"{workload} on {first['host']}, {counted(first['cpus'], 'CPU')}"
     title += f", mean of {seeds} seeds" if seeds > 1 else ""
     columns = [("policy", [escape(policy) for policy in policies])]
     for name, heading in COLUMNS:
@@ -439,10 +440,7 @@ def _comparison_columns(
 ) -> tuple[str, list[tuple[str, list[str]]]]:
     """One row per metric that differs at all: both means, the change with its interval, the verdict."""
     label_a, label_b = comparison["label_a"], comparison["label_b"]
-    title = (
-        f"{comparison['workload']} on {comparison['host']}, "
-        f"{comparison['cpus']} CPU{'s' if comparison['cpus'] > 1 else ''}: a = {label_a}, b = {label_b}"
-    )
+    title = f"{comparison['workload']} on {comparison['host']}, {counted(comparison['cpus'], 'CPU')}: a = {label_a}, b = {label_b}"
     rows = []
     for name, entry in comparison["metrics"].items():
         if name in left_out:

@@ -16,13 +16,13 @@ from ..report.what_if import (
     GROUP_HEADS,
     best_other,
     confirmed_sentence,
-    cpus_text,
     fidelity_sentence,
     group_rows,
     name_of,
     ranking_rows,
     ratio_rows,
 )
+from ..units import counted
 from .tables import say, show_table
 
 _STYLE = {"good": "green", "rough": "yellow"}
@@ -47,7 +47,7 @@ def show_what_if(found: dict[str, Any]) -> None:
         title = f"Ranking by {found['metrics'][0]}, {found['seeds']} seeds"
         show_rows(title, ("policy", *found["metrics"]), ranking_rows(found))
         say(
-            f"  Change from {escape(found['baseline'])} on {cpus_text(found['cpus'])}, {found['confidence']:.0%} interval; "
+            f"  Change from {escape(found['baseline'])} on {counted(found['cpus'], 'CPU')}, {found['confidence']:.0%} interval; "
             "=: not told apart from the first, ?: not from the baseline."
         )
     for each in found["failed"]:

@@ -10,6 +10,7 @@ Called by inference.py, bootstrap.py and warnings.py. Read next: inference.py.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 from statistics import NormalDist
 
@@ -22,25 +23,25 @@ _TERMS_MAX = 100_000
 _TINY = 1e-300
 
 
+def _of_each(function: Callable[[float], float], values: ArrayLike) -> np.ndarray:
+    """A function of each value, in the shape of the values."""
+    each = np.asarray(values, dtype=float)
+    return np.array([function(value) for value in each.ravel().tolist()], dtype=float).reshape(each.shape)
+
+
 def ndtr(z: ArrayLike) -> np.ndarray:
     """P(Z <= z) of a standard normal variable; an array of the shape of `z`."""
-    each = np.asarray(z, dtype=float)
-    flat = [0.5 * math.erfc(-value / _ROOT_2) for value in each.ravel().tolist()]
-    return np.array(flat, dtype=float).reshape(each.shape)
+    return _of_each(lambda value: 0.5 * math.erfc(-value / _ROOT_2), z)
 
 
 def ndtri(p: ArrayLike) -> np.ndarray:
     """Give the normal quantile of each probability, strictly between 0 and 1."""
-    each = np.asarray(p, dtype=float)
-    flat = [NormalDist().inv_cdf(value) for value in each.ravel().tolist()]
-    return np.array(flat, dtype=float).reshape(each.shape)
+    return _of_each(NormalDist().inv_cdf, p)
 
 
 def stdtr(df: int, t: ArrayLike) -> np.ndarray:
     """P(T <= t) of Student's t with `df` degrees of freedom, exact in its tails."""
-    each = np.asarray(t, dtype=float)
-    flat = [_student(df, value) for value in each.ravel().tolist()]
-    return np.array(flat, dtype=float).reshape(each.shape)
+    return _of_each(lambda value: _student(df, value), t)
 
 
 @lru_cache(maxsize=256)

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..units import counted
 from .dip import CRITICAL, critical_dip, dip
 from .inference import BOOTSTRAP_MIN
 from .special import ndtr
@@ -366,7 +367,7 @@ def examine(
         return []
     found: list[SampleWarning] = []
     if n < BOOTSTRAP_MIN:
-        found.append(TooFewSamplesWarning(f"only {n} run{'s' if n > 1 else ''}"))
+        found.append(TooFewSamplesWarning(f"only {counted(n, 'run')}"))
         return found
     if distinct <= n / 2:
         found.append(TiesWarning(f"only {distinct} distinct values in {n} runs"))

@@ -146,11 +146,8 @@ class BarrierTable(Table):
     when: Any = None
 
 
-class ConditionTable(Table):
+class ConditionTable(LockTable):
     """``[[condition]]``."""
-
-    name: Name
-    when: Any = None
 
 
 class GroupTable(Table):

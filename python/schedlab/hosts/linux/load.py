@@ -29,6 +29,7 @@ from ...policy.launch_file import for_machine, launch_code
 from ..guest.build import build_program, toolchain
 from ..guest.frames import Answer
 from ..guest.image import fetch_libbpf
+from .machine import read_small, release_number
 
 #: How long a loader may take to unload a policy, in seconds.
 CLOSE_SECONDS = 20.0
@@ -40,10 +41,13 @@ def unavailable_reason(*, system: Path = Path("/")) -> str | None:
     if not sys.platform.startswith("linux"):
         return "policies are loaded into Linux only; run a workload: schedlab run mixed --policy NAME"
     release = platform.release()
-    state = _read(system / "sys/kernel/sched_ext/state")
+    state = read_small(system / "sys/kernel/sched_ext/state")
     if state is None:
-        version = tuple(int(part) for part in re.findall(r"\d+", release)[:2])
-        why = "is older than Linux 6.12" if version < (6, 12) else "was built without CONFIG_SCHED_CLASS_EXT"
+        why = (
+            "is older than Linux 6.12"
+            if release_number(release) < (6, 12)
+            else "was built without CONFIG_SCHED_CLASS_EXT"
+        )
         return (
             f"this kernel ({release}) has no sched_ext: it {why}; boot Linux 6.12 or newer with "
             "CONFIG_SCHED_CLASS_EXT=y, or load the policy in a virtual machine: "
@@ -57,21 +61,14 @@ def unavailable_reason(*, system: Path = Path("/")) -> str | None:
     if not _has_capability(system, CAP_SYS_ADMIN):
         return "loading a policy needs CAP_SYS_ADMIN; start schedlab as root, such as sudo ./lab load ..."
     if state != "disabled":
-        other = _read(system / "sys/kernel/sched_ext/root/ops") or "unknown"
+        other = read_small(system / "sys/kernel/sched_ext/root/ops") or "unknown"
         return f"another policy is loaded ('{other}', {state}), and there is room for one; unload that first"
     return None
 
 
-def _read(path: Path) -> str | None:
-    try:
-        return path.read_text().strip()
-    except OSError:
-        return None
-
-
 def _has_capability(system: Path, number: int) -> bool:
     """Whether this process has a capability now."""
-    found = re.search(r"^CapEff:\s*([0-9a-f]+)$", _read(system / "proc/self/status") or "", re.MULTILINE)
+    found = re.search(r"^CapEff:\s*([0-9a-f]+)$", read_small(system / "proc/self/status") or "", re.MULTILINE)
     return found is not None and bool(int(found[1], 16) >> number & 1)
 
 
@@ -79,7 +76,7 @@ def machine_sizes(*, system: Path = Path("/sys/devices/system")) -> tuple[int, d
     """How many CPUs this machine has, and a core, a cache and a node of it, as launch files ask for them."""
 
     def n_groups(pattern: str, otherwise: int) -> int:
-        return len({_read(path) for path in system.glob(pattern)}) or otherwise
+        return len({read_small(path) for path in system.glob(pattern)}) or otherwise
 
     n_cpus = len([*system.glob("cpu/cpu[0-9]*")]) or os.cpu_count() or 1
     counts = {

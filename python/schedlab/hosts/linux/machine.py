@@ -27,7 +27,7 @@ LOAD_MAX = 0.3
 
 def processor_name() -> str:
     """Name of the processor as the kernel tells it; of its kind where it does not."""
-    model = re.search(r"^model name\s*:\s*(.*)$", _read("/proc/cpuinfo") or "", re.MULTILINE)
+    model = re.search(r"^model name\s*:\s*(.*)$", read_small("/proc/cpuinfo") or "", re.MULTILINE)
     return model[1] if model else platform.machine()
 
 
@@ -39,9 +39,10 @@ def describe_machine() -> dict[str, Any]:
     (per CPU; None: not known), `is_autogroup`, `load_1min`, `has_sched_ext`. None where the machine does
     not say.
     """
-    cpuinfo = _read("/proc/cpuinfo") or ""
+    cpuinfo = read_small("/proc/cpuinfo") or ""
     governors = {
-        _read(path) for path in Path("/sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_governor")
+        read_small(path)
+        for path in Path("/sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_governor")
     }
     return {
         "kernel": platform.release(),
@@ -110,7 +111,7 @@ def _warn_of_realtime(
     if not any(each.priority for each in classes):
         return
     period_us, runtime_us = machine["rt_period_us"], machine["rt_runtime_us"]
-    is_new = _version(machine["kernel"]) >= (6, 12)
+    is_new = release_number(machine["kernel"]) >= (6, 12)
     if (
         (not is_new or machine.get("has_rt_groups"))
         and runtime_us is not None
@@ -135,7 +136,7 @@ def _warn_of_realtime(
         )
 
 
-def _version(release: str) -> tuple[int, ...]:
+def release_number(release: str) -> tuple[int, ...]:
     """The first two numbers of a kernel's name."""
     return tuple(int(part) for part in re.findall(r"\d+", release)[:2])
 
@@ -161,7 +162,7 @@ def _turbo() -> bool | None:
     return None if boost is None else bool(boost)
 
 
-def _read(path: str | Path) -> str | None:
+def read_small(path: str | Path) -> str | None:
     """A small file's text without its end of line."""
     try:
         return Path(path).read_text().strip()
@@ -171,7 +172,7 @@ def _read(path: str | Path) -> str | None:
 
 def _number(path: str) -> int | None:
     """A small file's number."""
-    text = _read(path)
+    text = read_small(path)
     return int(text) if text and re.fullmatch(r"-?\d+", text) else None
 
 
@@ -182,7 +183,7 @@ _BUSY, _STEAL = (1, 2, 3, 6, 7), (8,)
 def find_group(name: str, *, mounts: Path = Path("/proc/mounts")) -> Path | None:
     """Find the folder of a cgroup: `/x` of the unified hierarchy, else of `cpu`, else of any."""
     found = []
-    for line in (_read(mounts) or "").splitlines():
+    for line in (read_small(mounts) or "").splitlines():
         _, place, kind, options, *_ = line.split()
         folder = Path(place.replace("\\040", " ")) / name.lstrip("/")
         if kind in ("cgroup", "cgroup2") and (folder / "cgroup.procs").is_file():
@@ -204,7 +205,7 @@ def _ticks_by_cpu(columns: tuple[int, ...]) -> dict[int, int]:
     """Sum of some columns of /proc/stat, in nanoseconds."""
     tick_ns = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
     found = {}
-    for line in (_read("/proc/stat") or "").splitlines():
+    for line in (read_small("/proc/stat") or "").splitlines():
         words = line.split()
         if words and words[0][:3] == "cpu" and words[0][3:].isdecimal() and len(words) > max(columns):
             found[int(words[0][3:])] = sum(int(words[column]) for column in columns) * tick_ns
