@@ -20,6 +20,7 @@ struct extent {
 	void		*memory;	/* of the host */
 	u64		bytes;
 	u32		nr_pages;
+	u64		first_page;	/* in Linux's arena, if none is given back */
 };
 
 static struct extent *extent_of(void *at)
@@ -53,6 +54,8 @@ void *sl_arena_alloc_pages(struct sl_map *arena, void *addr, u32 nr_pages)
 		return NULL;
 	}
 	arena->nr_queued += nr_pages;
+	e->first_page = arena->extents ?
+			arena->extents->first_page + arena->extents->nr_pages : 0;
 	e->next = arena->extents;
 	arena->extents = e;
 	sl_unlock(&arena->lock);
@@ -69,6 +72,19 @@ void *sl_arena_first_page(void)
 	while (e && e->next)
 		e = e->next;
 	return e ? e + 1 : NULL;
+}
+
+u64 sl_arena_pages(const struct sl_map *map, u32 nr, void **at, u64 *bytes)
+{
+	struct extent *e = map->type == BPF_MAP_TYPE_ARENA ? map->extents : NULL;
+
+	while (e && nr--)
+		e = e->next;
+	if (!e)
+		return ~0ULL;
+	*at = e + 1;
+	*bytes = e->nr_pages * PAGE_BYTES;
+	return e->first_page * PAGE_BYTES;
 }
 
 /* A part of an allocation, or what is none, stays as it is. */

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <scx/native.h>
+#include <scx/launch.h>
 
 #include "policy_file.h"
 
@@ -28,6 +28,14 @@ static struct {
 } calls[CALLS_MAX];
 static u32 nr_calls;
 static int (*launch)(void);	/* of the policy that is open */
+
+int (*sl_policy_launch_call)(const char *name, int (*program)(void *input), void *input, u32 bytes);
+
+int sl_scx_launch_call(const char *name, int (*program)(void *input), void *input, u32 bytes)
+{
+	return sl_policy_launch_call ? sl_policy_launch_call(name, program, input, bytes) :
+				       program(input);
+}
 
 static int run_calls(void)
 {

@@ -21,6 +21,10 @@ struct sl_policy_file {
 	const u64 *user_half_ns;	/* CPU time that a call stands for */
 };
 
+/* What is done where launch() calls a program (include/scx/launch.h); NULL: that alone. */
+extern int (*sl_policy_launch_call)(const char *name, int (*program)(void *input), void *input,
+				    u32 bytes);
+
 /**
  * sl_policy_file_open - load a policy
  * @file: gets it; untouched on failure

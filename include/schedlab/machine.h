@@ -46,6 +46,12 @@ struct sl_map_info {
 };
 struct sl_map_info sl_map_info(const struct sl_map *map);
 
+/*
+ * Pages @nr, from 0, that were taken from an arena in one piece and not given back.
+ * Return: where in Linux's arena they are, which has taken as many; ~0: there are not so many.
+ */
+u64 sl_arena_pages(const struct sl_map *map, u32 nr, void **at, u64 *bytes);
+
 /* ---- what a person is told ------------------------------------------------ */
 
 /* Read without locks, and possibly while it changes. */

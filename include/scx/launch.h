@@ -11,7 +11,8 @@
  * user half does while tasks run is in SL_USER_HALF(), for the simulator.
  *
  * For the guest it is called outside, and the kernel's copy of the scheduler gets the variables and
- * entries of maps that it has written: bytes, which may not be addresses.
+ * entries of maps that it has written: bytes, which may not be addresses. What it has from SL_CALL()
+ * is called there, too, between what it has written before and after; addresses in arenas are the kernel's.
  *
  * Read next: python/schedlab/policy/launch_file.py.
  */
@@ -81,6 +82,11 @@ int sl_map_create_inner(struct sl_map *outer, u32 element, u32 type, u32 value_b
 
 /* The pid of that task. */
 s32 sl_scx_user_half_pid(void);
+
+/* Call a SEC("syscall") program, which may change its input; NULL, 0: it has none. */
+#define SL_CALL(program, input, bytes) \
+	sl_scx_launch_call(#program, (int (*)(void *))(void *)(program), (input), (bytes))
+int sl_scx_launch_call(const char *name, int (*program)(void *input), void *input, u32 bytes);
 
 /* Create a map that no call names by its variable. */
 #define SL_CREATE_MAP(m) ((void)SL_MAP(m))

@@ -14,7 +14,7 @@ static int launch_add(int (*is_in)(s32 cpu, s32 of), s32 of, u64 id)
 	struct arena_alloc_mask_args mask = { 0 };
 	struct arena_topology_node_init_args node = { .id = id };
 	u32 nr = scx_bpf_nr_cpu_ids();
-	int err = arena_alloc_mask(&mask);
+	int err = SL_CALL(arena_alloc_mask, &mask, sizeof(mask));
 
 	if (err)
 		return err;
@@ -23,7 +23,7 @@ static int launch_add(int (*is_in)(s32 cpu, s32 of), s32 of, u64 id)
 			((u64 *)(uintptr_t)mask.bitmap)[cpu / 64] |= 1ULL << cpu % 64;
 	}
 	node.bitmap = mask.bitmap;
-	return arena_topology_node_init(&node);
+	return SL_CALL(arena_topology_node_init, &node, sizeof(node));
 }
 
 static int launch_any(s32 cpu, s32 of)
@@ -58,7 +58,7 @@ static int launch_arena(u64 task_bytes)
 	int err;
 
 	SL_CREATE_MAP(&scx_percpu_storage_map);
-	err = arena_init(&args);
+	err = SL_CALL(arena_init, &args, sizeof(args));
 	if (!err)
 		err = launch_add(launch_any, 0, 0);
 	for (s32 node = 0; !err && node < (s32)scx_bpf_nr_node_ids(); node++)

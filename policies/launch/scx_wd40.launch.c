@@ -21,7 +21,7 @@ static int launch(void)
 	SL_SET(greedy_threshold, 1);
 	err = launch_arena(sizeof(struct task_ctx));
 	if (!err)
-		err = wd40_setup();
+		err = SL_CALL(wd40_setup, NULL, 0);
 	for (u32 cpu = 0; !err && cpu < nr; cpu++) {
 		u32 dom = sl_index_of(sl_scx_cpu_llc_id, (s32)cpu);
 		u32 node = (u32)scx_bpf_cpu_node((s32)cpu);

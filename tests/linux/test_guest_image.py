@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: MIT
 """What the guest is made of comes through apt, and only what the archive's key vouches for.
 
-A small archive in a folder stands for Debian's: InRelease signs Packages, Packages has
-the hash of the package. apt itself reads it, with the options that schedlab gives it.
+A small archive in a folder stands for Debian's: InRelease signs Packages and Sources, which have
+the hashes of what is fetched. apt itself reads it, with the options that schedlab gives it.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import subprocess
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,11 @@ from schedlab.errors import UnavailableError
 from schedlab.hosts.guest import image as guest_image
 
 KERNEL = b"a kernel\n" * 100
-VERSION = "7.2.99-1"
+VERSION, LIBBPF = "7.2.99-1", "1.9.9"
+MAKEFILE = b"""install:
+	mkdir -p $(DESTDIR)$(LIBDIR)
+	echo made > $(DESTDIR)$(LIBDIR)/libbpf.a
+"""
 
 
 class Archive:
@@ -38,12 +44,13 @@ class Archive:
                 self._entry(kernel.replace("binary", "image"), ""),
             ],
             "forky": [],
-            "bookworm-backports": [self._package("libbpf-dev", "usr/lib/x86_64-linux-gnu/libbpf.a")],
         }
         for suite, entries in lists.items():
             place = self.folder / "dists" / suite
             (place / "main" / "binary-amd64").mkdir(parents=True)
             (place / "main" / "binary-amd64" / "Packages").write_text("\n".join(entries))
+            (place / "main" / "source").mkdir()
+            (place / "main" / "source" / "Sources").write_text(self._source("libbpf") if entries else "")
             self.sign(suite)
 
     def _gpg(self, *words: str, text: bytes = b"") -> bytes:
@@ -68,15 +75,40 @@ class Archive:
             name, f"Filename: {path.name}\nSize: {len(data)}\nSHA256: {hashlib.sha256(data).hexdigest()}\n"
         )
 
+    def _source(self, name: str) -> str:
+        files = description, sources = f"{name}_{LIBBPF}-1.dsc", f"{name}_{LIBBPF}.orig.tar.gz"
+        with tarfile.open(self.folder / sources, "w:gz") as tar:
+            for path, data in {"src/Makefile": MAKEFILE, "README": b""}.items():
+                member = tarfile.TarInfo(f"{name}-{LIBBPF}/{path}")
+                member.size = len(data)
+                tar.addfile(member, io.BytesIO(data))
+        (self.folder / description).write_text(f"Source: {name}\n")
+        hashes = {"Files": "md5", "Checksums-Sha256": "sha256"}
+        return (
+            f"Package: {name}\nBinary: {name}-dev\nVersion: {LIBBPF}-1\nFormat: 3.0 (quilt)\nDirectory: .\n"
+            + "".join(
+                f"{field}:\n"
+                + "".join(
+                    f" {hashlib.new(kind, data).hexdigest()} {len(data)} {file}\n"
+                    for file in files
+                    for data in [(self.folder / file).read_bytes()]
+                )
+                for field, kind in hashes.items()
+            )
+        )
+
     def packages(self, suite: str) -> Path:
         return self.folder / "dists" / suite / "main" / "binary-amd64" / "Packages"
 
     def sign(self, suite: str, who: str = "debian") -> None:
-        data = self.packages(suite).read_bytes()
+        lists = {
+            name: (self.folder / "dists" / suite / name).read_bytes()
+            for name in ("main/binary-amd64/Packages", "main/source/Sources")
+        }
+        hashes = (f" {hashlib.sha256(data).hexdigest()} {len(data)} {name}\n" for name, data in lists.items())
         text = (
             f"Origin: Debian\nLabel: Debian\nSuite: {suite}\nCodename: {suite}\nDate: Sun, 22 Nov 2026 00:00:00 UTC\n"
-            f"Architectures: amd64\nComponents: main\nSHA256:\n {hashlib.sha256(data).hexdigest()} {len(data)} "
-            "main/binary-amd64/Packages\n"
+            f"Architectures: amd64\nComponents: main\nSHA256:\n{''.join(hashes)}"
         )
         signed = self._gpg("--batch", "--local-user", f"{who}@example.org", "--clearsign", text=text.encode())
         (self.folder / "dists" / suite / "InRelease").write_bytes(signed)
@@ -104,7 +136,7 @@ def archive(tmp_path, monkeypatch, need):
 
 
 def unsigned(archive):
-    for suite in ("sid", "forky", "bookworm-backports"):
+    for suite in ("sid", "forky"):
         place = archive.folder / "dists" / suite
         text = (place / "InRelease").read_text().partition("\n\n")[2].partition("-----BEGIN")[0]
         (place / "Release").write_text(text)
@@ -127,10 +159,16 @@ def package_changed_after_it_was_listed(archive):
     path.write_bytes(data)
 
 
+def source_changed_after_it_was_listed(archive):
+    (path,) = archive.folder.glob("libbpf_*.orig.*")
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+
+
 def test_what_is_signed_is_fetched_once(archive):
     parts = guest_image.fetch_guest_parts()
     assert parts.kernel.read_bytes() == KERNEL
-    assert (parts.kernel_version, parts.libbpf_version) == (VERSION, VERSION)
+    assert (parts.kernel_version, parts.libbpf_version) == (VERSION, LIBBPF)
+    assert (parts.libbpf / "usr" / "lib" / "libbpf.a").read_text() == "made\n"
     parts.kernel.unlink()
     assert guest_image.fetch_guest_parts() == parts and parts.kernel.read_bytes() == KERNEL, "fetched anew"
     unsigned(archive)
@@ -144,6 +182,7 @@ def test_what_is_signed_is_fetched_once(archive):
         (signed_by_a_stranger, "NO_PUBKEY|not available"),
         (list_changed_after_it_was_signed, "unexpected size|Hash Sum mismatch|hashes? of"),
         (package_changed_after_it_was_listed, "Hash Sum mismatch"),
+        (source_changed_after_it_was_listed, "Hash Sum mismatch"),
     ],
 )
 def test_what_the_key_does_not_vouch_for_is_refused_and_not_kept(archive, damage, reason, tmp_path):
@@ -151,4 +190,5 @@ def test_what_the_key_does_not_vouch_for_is_refused_and_not_kept(archive, damage
     with pytest.raises(UnavailableError, match=reason):
         guest_image.fetch_guest_parts()
     kept = [path.name for path in (tmp_path / "cache" / "schedlab" / "guest").iterdir()]
-    assert not [name for name in kept if name.startswith(("kernel", "fetch"))]
+    whole = "libbpf" if damage is source_changed_after_it_was_listed else "kernel"
+    assert not [name for name in kept if name.startswith((whole, "fetch"))]

@@ -235,6 +235,90 @@ def test_a_policy_with_much_data_has_memory(guest_parts, simulator, launched):
     assert launched(FILLING.replace("599", str(size - 1)), policy=policy) is None
 
 
+ARENA_HEADERS = {
+    "scx/common.bpf.h": "#include <vmlinux.h>\n#include <bpf/bpf_helpers.h>\n#include <bpf/bpf_tracing.h>\n",
+    "bpf_arena_common.bpf.h": """
+#define __arena __attribute__((address_space(1)))
+void __arena *bpf_arena_alloc_pages(void *, void __arena *, __u32, int, __u64) __ksym __weak;
+""",
+}
+ARENA = """
+#include <scx/common.bpf.h>
+#include <bpf_arena_common.bpf.h>
+char _license[] SEC("license") = "GPL";
+struct {
+	__uint(type, BPF_MAP_TYPE_ARENA);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 16);
+} arena SEC(".maps");
+struct cell { u64 value; struct cell __arena *next; atomic_t count; };
+struct cell __arena *first;
+struct take_args { u64 value, at; };
+
+SEC("syscall") int take(struct take_args *args)
+{
+	struct cell __arena *c = bpf_arena_alloc_pages(&arena, 0, 1, -1, 0);
+
+	if (!c)
+		return -12;
+	c->value = args->value;
+	c->next = first;
+	first = c;
+	args->at = (u64)c;
+	return 0;
+}
+
+SEC("struct_ops.s/mine_init")
+s32 BPF_PROG(mine_init)
+{
+	struct cell __arena *c = first;
+
+	/* By which the verifier knows what it has pointers into. */
+	asm volatile("" : : "r"(&arena));
+	if (!c || c->value != 7 || !c->next || c->next->value != 1 || c->next->next != c)
+		return -7;
+	/* clang casts the address of what may be elsewhere in another kernel wrongly. */
+	return __sync_val_compare_and_swap(&c->count.counter, 0, 1) ? -8 : 0;
+}
+
+SEC(".struct_ops.link")
+struct sched_ext_ops mine_ops = { .init = (void *)mine_init, .name = "mine" };
+"""
+TAKING = """
+#include <scx/launch.h>
+static int launch(void)
+{
+	struct take_args one = { .value = 1 }, two = { .value = 2 };
+	int err = SL_CALL(take, &one, sizeof(one));
+
+	if (!err)
+		err = SL_CALL(take, &two, sizeof(two));
+	((struct cell *)two.at)->value = ((struct cell *)one.at)->value + 6;
+	((struct cell *)one.at)->next = (struct cell *)two.at;
+	return err;
+}
+"""
+
+
+def test_what_its_user_half_has_in_an_arena_is_there(guest_parts, simulator, tmp_path):
+    """Programs are called there, and addresses are the kernel's."""
+    source = tmp_path / "scheds" / "c" / "scx_mine.bpf.c"
+    for name, text in ARENA_HEADERS.items():
+        header = tmp_path / "scheds" / "include" / name
+        header.parent.mkdir(parents=True, exist_ok=True)
+        header.write_text(text)
+    source.parent.mkdir()
+    source.with_name("scx_mine.launch.c").write_text(TAKING)
+
+    def run(policy):
+        source.write_text(policy)
+        return schedlab.run("mixed", str(source), host="guest", cpus=1, out=tmp_path / "out").runs["error"][0]
+
+    assert run(ARENA) is None
+    elsewhere = ARENA.replace("(u64)c;", "(u64)c;\n\targs->value = bpf_get_prandom_u32();")
+    assert "its program take answers otherwise than in the simulator" in run(elsewhere)
+
+
 def test_a_user_half_in_c_that_no_kernel_can_have(guest_parts, simulator, launched):
     """That a scheduler goes without would be seen by no one."""
     assert "its launch() or a SEC" in launched(FILLING, cpus=1)

@@ -164,6 +164,90 @@ static int write_map(struct policy *policy, const struct record *r)
 	       bpf_map_update_elem(bpf_map__fd(map), r->key, r->value, BPF_ANY);
 }
 
+#define ARENA_AT (1ULL << 44)	/* as hosts/sim/image.c writes addresses */
+#define MAP_TYPE_ARENA 33	/* BPF_MAP_TYPE_ARENA, which older headers lack */
+
+/* Where an object's arena begins, which libbpf maps as it loads it; NULL: it has none. */
+static char *find_arena(struct bpf_object *object, u64 *bytes)
+{
+	struct bpf_map *map;
+	size_t nr_globals;
+
+	bpf_object__for_each_map(map, object) {
+		if (bpf_map__type(map) != MAP_TYPE_ARENA)
+			continue;
+		*bytes = bpf_map__max_entries(map) * (u64)sysconf(_SC_PAGESIZE);
+		return bpf_map__initial_value(map, &nr_globals);
+	}
+	*bytes = 0;
+	return NULL;
+}
+
+/* Words that are addresses in the arena, as the kernel has them. */
+static void translate(struct bpf_object *object, char *words, u64 bytes)
+{
+	u64 arena_bytes, word, i;
+	char *arena = find_arena(object, &arena_bytes);
+
+	for (i = 0; i + sizeof(word) <= bytes; i += sizeof(word)) {
+		memcpy(&word, words + i, sizeof(word));
+		if (word - ARENA_AT >= arena_bytes)
+			continue;
+		word += (u64)arena - ARENA_AT;
+		memcpy(words + i, &word, sizeof(word));
+	}
+}
+
+/* The kernel has a page where one is written to. */
+static int write_arena(struct bpf_object *object, const struct record *r)
+{
+	u64 bytes, offset;
+	char *arena = find_arena(object, &bytes);
+
+	if (!arena || r->key_bytes != sizeof(offset))
+		return -EINVAL;
+	memcpy(&offset, r->key, sizeof(offset));
+	if (offset > bytes || r->value_bytes > bytes - offset)
+		return -EINVAL;
+	translate(object, r->value, r->value_bytes);
+	memcpy(arena + offset, r->value, r->value_bytes);
+	return 0;
+}
+
+/* Return: 0, or -1 after a frame. */
+static int run_program(struct bpf_object *object, const char *name, void *input, u32 bytes)
+{
+	struct bpf_program *program = bpf_object__find_program_by_name(object, name);
+	LIBBPF_OPTS(bpf_test_run_opts, run, .ctx_in = bytes ? input : NULL, .ctx_size_in = bytes);
+	int failed = program ? bpf_prog_test_run_opts(bpf_program__fd(program), &run) : -1;
+
+	if (!failed && !(s32)run.retval)
+		return 0;
+	frame_text("refused", program ? "its program %s returned %d\n" :
+		   "it has no program %s to call\n", name, failed ? failed : (s32)run.retval);
+	return -1;
+}
+
+/* Return: 0, or 1 after a frame: what comes next holds for the simulator's answer alone. */
+static int call_again(struct bpf_object *object, const struct record *r)
+{
+	translate(object, r->key, r->key_bytes);
+	translate(object, r->value, r->value_bytes);
+	if (run_program(object, r->name, r->key, r->key_bytes))
+		return 1;
+	if (!memcmp(r->key, r->value, r->value_bytes))
+		return 0;
+	frame_text("refused", "its program %s answers otherwise than in the simulator\n", r->name);
+	return 1;
+}
+
+static int write_loaded(struct policy *policy, const struct record *r)
+{
+	struct bpf_object *object = policy_object(policy);
+
+	return !strcmp(r->kind, "arena") ? write_arena(object, r) : write_map(policy, r);
+}
+
 int launch_image(struct policy *policy, const char *path, bool is_loaded)
 {
 	FILE *file = fopen(path, "rb");
@@ -172,15 +256,15 @@ int launch_image(struct policy *policy, const char *path, bool is_loaded)
 
 	snprintf(r.name, sizeof(r.name), "%s", path);
 	while (!failed && read_record(file, &r)) {
-		bool is_variable = !strcmp(r.kind, "data");
-
-		if (is_variable == !is_loaded)
-			failed = is_variable ? write_variable(policy, &r) : write_map(policy, &r);
+		if (is_loaded != !strcmp(r.kind, "data"))
+			failed = !is_loaded ? write_variable(policy, &r) :
+				 strcmp(r.kind, "call") ? write_loaded(policy, &r) :
+				 call_again(policy_object(policy), &r);
 		free(r.key);
 	}
 	if (file)
 		fclose(file);
-	if (failed)
+	if (failed < 0)
 		frame_text("refused", "%s, which its launch() writes: %s\n", r.name,
 			   failed == -EINVAL ? "there is none of that size" : strerror(-failed));
 	return failed;
@@ -188,13 +272,5 @@ int launch_image(struct policy *policy, const char *path, bool is_loaded)
 
 int launch_call(struct bpf_object *object, const char *name, u64 input)
 {
-	struct bpf_program *program = bpf_object__find_program_by_name(object, name);
-	LIBBPF_OPTS(bpf_test_run_opts, run, .ctx_in = &input, .ctx_size_in = sizeof(input));
-	int failed = program ? bpf_prog_test_run_opts(bpf_program__fd(program), &run) : -1;
-
-	if (!failed && !(s32)run.retval)
-		return 0;
-	frame_text("refused", program ? "its program %s returned %d\n" :
-		   "it has no program %s to call\n", name, failed ? failed : (s32)run.retval);
-	return -1;
+	return run_program(object, name, &input, sizeof(input));
 }

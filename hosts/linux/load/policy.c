@@ -249,7 +249,8 @@ static int make_calls(const struct policy *policy)
 
 static char logs[PROGRAMS_MAX][LOG_BYTES];
 
-static int load_object(struct bpf_object *object, u32 log_level)
+/* @nr_lines: of which program to have the lines; one that is accepted has too many. */
+static int load_object(struct bpf_object *object, int nr_lines)
 {
 	struct bpf_program *program;
 	int n = 0;
@@ -258,19 +259,19 @@ static int load_object(struct bpf_object *object, u32 log_level)
 		if (n == PROGRAMS_MAX)
 			break;
 		logs[n][0] = '\0';
-		bpf_program__set_log_level(program, log_level);
+		bpf_program__set_log_level(program, LOG_STATS | (n == nr_lines ? LOG_LINES : 0));
 		bpf_program__set_log_buf(program, logs[n++], LOG_BYTES);
 	}
 	return bpf_object__load(object);
 }
 
-/* A frame per program that was looked at. Return: instructions of the last. */
-static u32 report_programs(struct bpf_object *object)
+/* A frame per program that was looked at. Return: how many; @insns of the last. */
+static int report_programs(struct bpf_object *object, u32 *insns)
 {
 	struct bpf_program *program;
-	u32 insns = 0;
 	int n = 0;
 
+	*insns = 0;
 	bpf_object__for_each_program(program, object) {
 		char *counts = NULL;
 		char *found = logs[n];
@@ -279,22 +280,22 @@ static u32 report_programs(struct bpf_object *object)
 			break;
 		while ((found = strstr(found, "processed ")))
 			counts = found++;
-		insns = counts ? strtoul(counts + 10, NULL, 10) : 0;
+		*insns = counts ? strtoul(counts + 10, NULL, 10) : 0;
 		/* The end of a long text is where the fault is. */
 		found = logs[n] + (strlen(logs[n]) > 6000 ?
 				   strlen(logs[n]) - 6000 : 0);
 		frame_text("program", "%s %u\n%s", bpf_program__name(program),
-			   insns, found);
+			   *insns, found);
 		n++;
 	}
-	return insns;
+	return n;
 }
 
 /* Once more, for the text alone; the object cannot be loaded twice itself. */
-static void explain(const struct policy *policy)
+static void explain(const struct policy *policy, int nr)
 {
 	struct policy *again = policy_open(policy->path);
-	u32 i;
+	u32 i, insns;
 
 	if (again && policy->is_partial)
 		policy_take_partly(again);
@@ -302,24 +303,25 @@ static void explain(const struct policy *policy)
 		policy_set(again, policy->knobs[i].name, policy->knobs[i].value);
 	if (again && policy->image[0])
 		policy_image(again, policy->image);
-	if (again && load_object(again->object, LOG_LINES | LOG_STATS))
-		report_programs(again->object);
+	if (again && load_object(again->object, nr))
+		report_programs(again->object, &insns);
 	policy_close(again);
 }
 
 int policy_load(struct policy *policy)
 {
-	int failed;
+	int failed, nr;
+	u32 insns;
 
 	if (policy->is_loaded)
 		return 0;
-	failed = load_object(policy->object, LOG_STATS);
+	failed = load_object(policy->object, -1);
+	nr = report_programs(policy->object, &insns);
 	if (failed) {
-		if (report_programs(policy->object) < LINES_INSNS_MAX)
-			explain(policy);
+		if (insns < LINES_INSNS_MAX)
+			explain(policy, nr - 1);
 		return refuse("the kernel refuses the policy", failed);
 	}
-	report_programs(policy->object);
 	if ((policy->image[0] && launch_image(policy, policy->image, true)) ||
 	    make_calls(policy))
 		return -1;

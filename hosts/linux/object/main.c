@@ -7,7 +7,8 @@
  *
  * The types are those of the kernel that will load the scheduler, with its numbers, so
  * another kernel needs no other header. libbpf moves what is read of a structure to where the
- * running kernel has it, if the header says so; hence the pragma.
+ * running kernel has it, if the header says so; hence the pragma. Not of atomic_t, which
+ * locks in arenas are made of: clang 19 casts their addresses wrongly if it is to be moved.
  *
  * Read next: python/schedlab/hosts/guest/build.py, the caller.
  */
@@ -27,14 +28,17 @@ static int print_types(const char *path)
 {
 	struct btf *btf = btf__parse(path, NULL);
 	struct btf_dump *dump = btf ? btf_dump__new(btf, print, NULL, NULL) : NULL;
-	unsigned int id;
+	__s32 plain = dump ? btf__find_by_name_kind(btf, "atomic_t", BTF_KIND_TYPEDEF) : -1;
+	__u32 id;
 
 	if (!dump) {
 		fprintf(stderr, "%s: it has no types (CONFIG_DEBUG_INFO_BTF)\n", path);
 		return 1;
 	}
-	puts("#ifndef __VMLINUX_H__\n#define __VMLINUX_H__\n"
-	     "#pragma clang attribute push (__attribute__((preserve_access_index)), "
+	puts("#ifndef __VMLINUX_H__\n#define __VMLINUX_H__\n");
+	if (plain > 0 && btf_dump__dump_type(dump, plain) < 0)
+		return 1;
+	puts("#pragma clang attribute push (__attribute__((preserve_access_index)), "
 	     "apply_to = record)");
 	for (id = 1; id < btf__type_cnt(btf); id++)
 		if (btf_dump__dump_type(dump, id) < 0)
@@ -43,19 +47,6 @@ static int print_types(const char *path)
 	btf_dump__free(dump);
 	btf__free(btf);
 	return fflush(stdout) != 0;
-}
-
-__s64 __real_btf__resolve_size(const struct btf *btf, __u32 id);
-
-/*
- * Up to libbpf 1.4 its linker asks for the size of a kernel's function that two objects
- * declare, and ends with the answer that there is none.
- */
-__s64 __wrap_btf__resolve_size(const struct btf *btf, __u32 id)
-{
-	const struct btf_type *type = btf__type_by_id(btf, id);
-
-	return btf_is_func(type) || btf_is_func_proto(type) ? 0 : __real_btf__resolve_size(btf, id);
 }
 
 static int link_objects(const char *out, char **in, int nr)

@@ -26,9 +26,6 @@ from .image import fetch_guest_parts, locked
 from .vmlinux import unpacked
 
 INIT_OPTIONS = ("-std=gnu11", "-O2", "-static", "-Wall", "-Wextra")
-#: What else a program is linked with.
-_LINK_OPTIONS = {"object": ("-Wl,--wrap=btf__resolve_size",)}
-
 
 #: Folders and files, below hosts/linux or the root, that each program is made of.
 _PROGRAMS = {
@@ -59,8 +56,7 @@ def build_program(name: str, libbpf: Path) -> Path:
             f"{root / 'hosts' / 'linux'}: the sources of the loader are not there; use a checkout"
         )
     compiler = shlex.split(os.environ.get("CC", "cc"))
-    options = (*INIT_OPTIONS, *_LINK_OPTIONS.get(name, ()))
-    digest = hashlib.sha256(repr((compiler, options, libbpf.name)).encode())
+    digest = hashlib.sha256(repr((compiler, INIT_OPTIONS, libbpf.name)).encode())
     for path in (*sources, *sorted(path for pattern in _HEADERS for path in root.glob(pattern))):
         digest.update(path.read_bytes())
     target = cache_folder("guest") / f"{name}-{digest.hexdigest()[:16]}"
@@ -69,7 +65,7 @@ def build_program(name: str, libbpf: Path) -> Path:
             with announced(
                 f"building the loader of policies ({name}), some seconds the first time; it is kept"
             ):
-                _compile_program([*compiler, *options], sources, libbpf, target)
+                _compile_program([*compiler, *INIT_OPTIONS], sources, libbpf, target)
     return target
 
 
@@ -77,7 +73,7 @@ def toolchain(kernel: Path | None = None) -> Toolchain:
     """Find or make what published schedulers are compiled with for a kernel; None: Debian's."""
     parts = fetch_guest_parts(kernel=kernel)
     tool, image = build_program("object", parts.libbpf), unpacked(parts.kernel)
-    folder = cache_folder("guest") / f"types-{image.name}"
+    folder = cache_folder("guest") / f"types-{image.name}-{tool.name}"
     with locked(folder.parent / "types-lock"):
         if not folder.exists():
             done = ask([tool, "types", image])

@@ -4,7 +4,8 @@
 Both come from Debian through apt, which checks their signatures, from the
 mirror that this machine already uses. Nothing is installed: packages are
 unpacked into the cache, under a private apt state, so that no root is needed
-and the machine's own package lists stay as they are.
+and the machine's own package lists stay as they are. libbpf is compiled here, from
+its source: what Debian has compiled of it links with this machine's C library or is too old.
 
 Must stay true: what is in the cache is complete (it is moved there in one
 step), and is used again without asking the mirror.
@@ -17,6 +18,7 @@ import os
 import re
 import shutil
 import subprocess
+import tarfile
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,9 +33,9 @@ from ...waiting import announced
 #: Debian suites that have a kernel with sched_ext; the highest version wins.
 KERNEL_SUITES = ("sid", "forky")
 KERNEL_PACKAGE = "linux-image-cloud-amd64"
-#: A libbpf that knows struct_ops links (1.4) and still links with Debian 12's libc.
-LIBBPF_SUITE = "bookworm-backports"
-LIBBPF_PACKAGE = "libbpf-dev"
+#: 1.7: earlier ones end while they load a policy that has arenas and hundreds of functions.
+LIBBPF_SUITE = "sid"
+LIBBPF_SOURCE = "libbpf"
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 #: Longest wait for the mirror, in seconds; the whole takes about 15.
 FETCH_TIMEOUT_S = 300
@@ -46,7 +48,7 @@ class GuestParts:
     kernel: Path  #: A bootable `vmlinuz`.
     kernel_version: str  #: Debian's version of the package it came from, such as `"7.2.13-1"`.
     libbpf: Path  #: Folder with `usr/include/bpf` and a static `libbpf.a` below `usr/lib`.
-    libbpf_version: str  #: Debian's version of it.
+    libbpf_version: str  #: Its own.
 
 
 def fetch_guest_parts(*, kernel: Path | None = None, refresh: bool = False) -> GuestParts:
@@ -139,18 +141,45 @@ def _fetch(folder: Path, kinds: list[str]) -> None:
     with tempfile.TemporaryDirectory(dir=folder, prefix="fetch-") as name:
         apt = PrivateApt(Path(name), debian_mirror())
         apt.run("apt-get", "update")
-        packages = {"libbpf": f"{LIBBPF_PACKAGE}/{LIBBPF_SUITE}"}
-        if "kernel" in kinds:
-            image = apt.dependency(KERNEL_PACKAGE, r"linux-image-\d.*-cloud-amd64")
-            packages["kernel"] = image.replace("linux-image-", "linux-binary-", 1)
         for kind in kinds:
-            package = packages[kind]
-            unpacked, version = apt.unpack(package)
+            if kind == "kernel":
+                image = apt.dependency(KERNEL_PACKAGE, r"linux-image-\d.*-cloud-amd64")
+                unpacked, version = apt.unpack(image.replace("linux-image-", "linux-binary-", 1))
+            else:
+                unpacked, version = _build_libbpf(*apt.source(LIBBPF_SOURCE))
             place = folder / f"{kind}-{version}"
             if not _PIECE[kind](place):
                 # What is left of one that somebody has removed a part of.
                 shutil.rmtree(place, ignore_errors=True)
                 os.replace(unpacked, place)
+
+
+def _build_libbpf(source: Path, version: str) -> tuple[Path, str]:
+    """Compile libbpf; a folder with its headers and the static archive."""
+    made = source.parent / "made"
+    command: list[str | Path] = [
+        *(
+            "make",
+            "-s",
+            f"-j{os.cpu_count()}",
+            "-C",
+            str(source / "src"),
+            f"OBJDIR={source.parent / 'objects'}",
+        ),
+        *("NO_PKG_CONFIG=1", "BUILD_STATIC_ONLY=1", f"DESTDIR={made}", "LIBDIR=/usr/lib", "install"),
+    ]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except FileNotFoundError as error:
+        raise UnavailableError(
+            "make is missing; to have it: ./lab setup, or sudo apt-get install make"
+        ) from error
+    if done.returncode:
+        raise UnavailableError(
+            f"libbpf {version} cannot be built; to have what it needs: ./lab setup, or sudo apt-get install "
+            f"gcc libelf-dev zlib1g-dev libc6-dev\n{done.stderr.strip()}"
+        )
+    return made, version
 
 
 def debian_mirror() -> str:
@@ -184,8 +213,9 @@ class PrivateApt:
             place.mkdir(parents=True)
         signed = f"Signed-By: {KEYRING}\n" if KEYRING.exists() else ""
         (sources / "guest.sources").write_text(
-            f"Types: deb\nURIs: {mirror}\nSuites: {' '.join((*KERNEL_SUITES, LIBBPF_SUITE))}\n"
-            f"Components: main\nArchitectures: amd64\n{signed}"
+            f"Types: deb\nURIs: {mirror}\nSuites: {' '.join(KERNEL_SUITES)}\n"
+            f"Components: main\nArchitectures: amd64\n{signed}\n"
+            f"Types: deb-src\nURIs: {mirror}\nSuites: {LIBBPF_SUITE}\nComponents: main\n{signed}"
         )
         settings = {
             "Dir::State::Lists": folder / "lists",
@@ -245,6 +275,16 @@ class PrivateApt:
                 f"Debian's {' and '.join(KERNEL_SUITES)} name no kernel behind {package}; use --host sim"
             )
         return found[1]
+
+    def source(self, package: str) -> tuple[Path, str]:
+        """Download a package's source, without Debian's part, and unpack it; its folder and version."""
+        self.run("apt-get", "source", "--download-only", package)
+        (archive,) = self.folder.glob(f"{package}_*.orig.tar.*")
+        place = self.folder / "source"
+        with tarfile.open(archive) as tar:
+            tar.extractall(place, filter="data")
+        (root,) = place.iterdir()
+        return root, archive.name.removeprefix(f"{package}_").partition(".orig.")[0]
 
     def unpack(self, package: str) -> tuple[Path, str]:
         """Download a package and unpack it."""
