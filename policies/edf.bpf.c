@@ -23,6 +23,7 @@
  * locks. Each wake-up looks at all CPUs.
  *
  * @knob slice_ns ns 1 10000000000  slice of those without a deadline (default 10 ms)
+ * @priority deadline at once
  * @work-conserving yes  a queued task is taken by the first CPU that is free
  * @starvation-free no  more work than fits keeps the latest deadlines waiting
  * @source C. L. Liu and J. W. Layland, Scheduling Algorithms for Multiprogramming in

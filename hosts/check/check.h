@@ -7,7 +7,7 @@
  *	                      of the same instant               interleave.c
  *
  *	worlds.c -> reset.c -> hosts/sim/worker.c -> laws.c
- *	  many worlds in one process                   what its records show
+ *	  many worlds in one process                   promises.c: what its records show
  *
  * Read next: interleave.c, then updates.c; worlds.c.
  */
@@ -82,7 +82,14 @@ struct check_shown {
 	u64	hash;		/* of the records */
 	bool	is_suspect;	/* python/schedlab has to look at it; */
 	bool	is_wasteful;	/* at this, if no CPU may be idle beside a task */
+	u32	near;		/* see promises.c */
 };
 struct check_shown check_laws(const struct sl_record *records, u64 nr);
+
+/* Return: whether the CPUs that a task may use stay the same; they are @allowed, by laws.c. */
+bool check_has_steady_mask(u32 task, u64 *allowed);
+
+/* promises.c */
+u32 check_promises(const struct sl_record *records, u64 nr);
 
 #endif

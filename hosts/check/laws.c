@@ -167,6 +167,12 @@ static void check_ends(void)
 		shown.is_suspect |= cpus[i].busy_ns != sim.cpus[i].busy_ns;
 }
 
+bool check_has_steady_mask(u32 task, u64 *allowed)
+{
+	*allowed = tasks[task].allowed;
+	return !tasks[task].is_mask_changed;
+}
+
 static u64 mix(u64 hash, u64 word)
 {
 	hash = (hash ^ word) * 0x9e3779b97f4a7c15ULL;

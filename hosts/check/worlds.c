@@ -65,7 +65,7 @@ static void answer(const struct sim_options *o, const struct sim_result *r,
 {
 	const char *nexts = NULL;
 	u32 nr_nexts = check_nexts(&nexts);
-	char line[240];
+	char line[280];
 	int nr;
 
 	if (r->error_kind) {
@@ -73,9 +73,9 @@ static void answer(const struct sim_options *o, const struct sim_result *r,
 		return;
 	}
 	nr = snprintf(line, sizeof(line),
-		      "{\"status\":\"ok\",\"hash\":\"%016llx\",\"longest_wait_ns\":%llu,\"is_suspect\":%s,\"is_wasteful\":%s%s",
+		      "{\"status\":\"ok\",\"hash\":\"%016llx\",\"longest_wait_ns\":%llu,\"is_suspect\":%s,\"is_wasteful\":%s,\"near\":%u%s",
 		      (unsigned long long)shown->hash, (unsigned long long)shown->longest_wait_ns,
-		      shown->is_suspect ? "true" : "false", shown->is_wasteful ? "true" : "false",
+		      shown->is_suspect ? "true" : "false", shown->is_wasteful ? "true" : "false", shown->near,
 		      nexts ? "" : "}\n");
 	(void)sim_file_write(STDOUT_FILENO, line, (u64)nr);
 	if (!nexts)
@@ -105,6 +105,8 @@ static void run_world(struct room *room, struct sim_options *o, u64 program_byte
 		shown = check_laws(room->records, r->nr_records);
 	else
 		shown.is_suspect = true;
+	if (o->promises && !shown.is_suspect)
+		shown.near = check_promises(room->records, r->nr_records);
 	answer(o, r, &shown);
 }
 

@@ -115,6 +115,8 @@ static int parse_value(struct sim_options *o, const char *option,
 		return set_arrivals(o, value, why, why_bytes);
 	} else if (SIM_INTERLEAVES && !strcmp(option, "--interleave")) {
 		o->interleave = value;
+	} else if (SIM_INTERLEAVES && !strcmp(option, "--promise")) {
+		o->promises = value;
 	} else if (!strcmp(option, "--set")) {
 		if (o->nr_sets == sizeof(o->sets) / sizeof(o->sets[0])) {
 			snprintf(why, why_bytes, "--set: more than %u", o->nr_sets);

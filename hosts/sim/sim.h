@@ -110,6 +110,7 @@ struct sim_options {
 	const char *interleave;		/* hosts/check; NULL: no CPU preempts another */
 	bool serves_worlds;		/* hosts/check */
 	const char *coverage;		/* hosts/check; NULL: which lines run is not asked for */
+	const char *promises;		/* hosts/check; NULL: none is looked at */
 	const char *sets[64];		/* NAME=VALUE of knobs */
 	u32 nr_sets;
 };

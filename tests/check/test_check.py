@@ -150,6 +150,7 @@ def test_declarations_decide_what_is_held_against_a_policy(simulator):
     assert "stall" in replace(task, are_chosen=True).held
     assert "work" not in task_of("o1").held
     assert "shares" in task_of("eevdf").held
+    assert task_of("rt_fifo").held & {"priority", "inversion"} == {"priority"}
 
 
 def test_help_names_every_property():

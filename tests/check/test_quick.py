@@ -13,8 +13,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from schedlab.check.encode import encode
-from schedlab.check.quick import Worlds, program_of
+from schedlab.check.encode import encode, program_of
+from schedlab.check.quick import Worlds
 from schedlab.check.races import compile_for_races
 from schedlab.check.shrink import simpler_worlds
 from schedlab.check.trial import Laboratory

@@ -11,13 +11,16 @@ Read next: program/compiler.py.
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 
 import numpy as np
 
 from ..program import layout
+from ..program.compiler import compile_workload
 from ..workload.phases import ATTRIBUTES
+from ..workload.spec import parse_workload
 from ..workload.tables import PipeTable
-from .world import Group, Phase, World
+from .world import Group, Phase, World, to_toml
 
 
 def _rows(dtype: np.dtype) -> struct.Struct:
@@ -160,6 +163,17 @@ def encode(world: World) -> bytes | None:
         objects.insert(0, "m")
     writer.objects = {name: number for number, name in enumerate(objects)}
     return _write(writer, world, names)
+
+
+def program_of(world: World) -> bytes:
+    """The program of a world; SpecError where it has none."""
+    data = encode(world)
+    if data is not None:
+        return data
+    workload = world.given or parse_workload(to_toml(world), name="world.toml")
+    if world.horizon_ns:
+        workload = replace(workload, horizon_ns=world.horizon_ns)
+    return compile_workload(workload, seed=world.seed).data
 
 
 def _takes_time(group: Group) -> bool:

@@ -16,8 +16,7 @@ from __future__ import annotations
 import json
 import struct
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +25,9 @@ from ..errors import SchedlabError
 from ..hosts.process import Supervised
 from ..policy.build import BuiltPolicy
 from ..policy.launch_file import for_machine
-from ..program.compiler import compile_workload
-from ..workload.spec import parse_workload
-from .encode import encode
+from .encode import program_of
 from .races import Places
-from .world import World, to_toml
+from .world import World
 
 #: What is sent at once has to fit into a pipe, so that neither side waits for the other.
 CHUNK_BYTES_MAX = 60_000
@@ -38,26 +35,24 @@ _SIZES = struct.Struct("<II")
 Answer = dict[str, Any]
 
 
-def program_of(world: World) -> bytes:
-    """The program of a world; SpecError where it has none."""
-    data = encode(world)
-    if data is not None:
-        return data
-    workload = world.given or parse_workload(to_toml(world), name="world.toml")
-    if world.horizon_ns:
-        workload = replace(workload, horizon_ns=world.horizon_ns)
-    return compile_workload(workload, seed=world.seed).data
-
-
 class Worlds:
     """The process with one policy, compiled for interleaved worlds where these are run; to be closed.
 
-    `timeout_seconds` is the longest time on the wall clock for what is sent at once; `coverage`, where to
-    note which blocks of the policy have run, if it is compiled so.
+    `timeout_seconds` is the longest time on the wall clock for what is sent at once; `promises`, what is held
+    against the policy in a world, see promises.py; `coverage`, where to note which blocks of the policy have
+    run, if it is compiled so.
     """
 
-    def __init__(self, built: BuiltPolicy, *, timeout_seconds: float, coverage: Path | None = None):
+    def __init__(
+        self,
+        built: BuiltPolicy,
+        *,
+        timeout_seconds: float,
+        promises: Callable[[World], str] = lambda world: "",
+        coverage: Path | None = None,
+    ):
         self.built = built
+        self._promises = promises
         self._coverage = coverage
         self.timeout_seconds = timeout_seconds
         self._process: Supervised | None = None
@@ -100,6 +95,8 @@ class Worlds:
             words += ["--topology", world.topology]
         if world.interleaving:
             words += ["--interleave", world.interleaving]
+        if promises := self._promises(world):
+            words += ["--promise", promises]
         line, program = "\t".join(words).encode(), program_of(world)
         return _SIZES.pack(len(line), len(program)) + line + program
 

@@ -30,6 +30,8 @@ from .world import World, to_toml
 LINUX_CPUS_MAX = 4
 #: Begins the line from which `--replay` reads how a world is run.
 MARK = "# schedlab check: "
+#: A run does not fail of these.
+PROMISED = ("shares", "priority", "inversion")
 TEST = '''# SPDX-License-Identifier: MIT
 """Worlds in which {name} once failed: it has to pass each of them.
 
@@ -92,8 +94,9 @@ def save(
     run_command = shlex.join(["schedlab", "run", name, "--policy", policy, *machine, *options])
     # What `schedlab run` does not do.
     is_of_check = bool(world.interleaving) or finding.broken == "invariant"
+    is_judged_by_check = is_of_check or finding.broken in PROMISED
     replay = shlex.join(["schedlab", "check", policy, "--replay", str(path) if is_of_check else name])
-    if is_of_check:
+    if is_judged_by_check:
         run_command = replay
     if not is_known and (is_of_check or not workload_name):
         how = {
@@ -209,6 +212,12 @@ def read_world(path: Path) -> World:
         n_cpus_min=max(1, workload.cpus_min),
         interleaving=interleaving,
     )
+
+
+def found_in(path: Path) -> str:
+    """The property that a world broke, which `read_world` has read."""
+    marked = (line for line in path.read_text(encoding="utf-8").splitlines() if line.startswith(MARK))
+    return str(json.loads(next(marked).removeprefix(MARK)).get("property", ""))
 
 
 def check_settings(world: World, built: BuiltPolicy) -> World:

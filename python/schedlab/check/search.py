@@ -3,7 +3,8 @@
 
 Worlds are drawn in batches. Batch b of seed s draws the same worlds each time, whatever else
 is found, so that a number of batches can be repeated; within a batch, half of the worlds are
-neighbours of the one whose tasks waited longest so far: the nearest to a stall.
+neighbours of the one whose tasks waited longest so far, the nearest to a stall, or of the one nearest
+to what the header's `@shares` or `@priority` rules out.
 
         batch 0, 1, 2 ... -> a process each -> findings -> shrunk here -> Report
 
@@ -58,6 +59,8 @@ class Task:
     never_worse: NeverWorse | None = None
     given: World | None = None
     are_chosen: bool = False
+    #: Held although the header does not say so: a world that is tried again was found by it.
+    also_held: frozenset[str] = frozenset()
     races: bool = False
     #: With `races`: each schedule of a window of each world is run, in place of one that is drawn.
     bound: Bound | None = None
@@ -81,7 +84,12 @@ class Task:
             waived.add("work")
         if self.built.policy.shares is None:
             waived.add("shares")
-        return self.properties - waived
+        declared = self.built.policy.priority
+        if declared is None:
+            waived.add("priority")
+        if declared is None or not declared.through_locks:
+            waived.add("inversion")
+        return self.properties - (waived - self.also_held)
 
     def laboratory(self) -> Laboratory:
         """A new one; to be closed."""
@@ -182,13 +190,15 @@ def do_batch(
     rng = random.Random(f"{task.seed}/{number}")
     policy, values = task.built.policy, task.built.values
     batch = Batch()
-    nearest: tuple[int, World] | None = None
+    #: Of stalls, and of what `@shares` and `@priority` rule out.
+    nearest: dict[str, tuple[int, World]] = {}
     with nullcontext(laboratory) if laboratory else task.laboratory() as own:
         for begin in range(0, n_worlds, CHUNK_WORLDS):
             worlds = []
             for _ in range(min(CHUNK_WORLDS, n_worlds - begin)):
-                if nearest is not None and rng.random() < 0.5:
-                    world = change_world(rng, nearest[1], policy, values)
+                if nearest and rng.random() < 0.5:
+                    _, near = rng.choice([*nearest.values()]) if len(nearest) > 1 else nearest["wait"]
+                    world = change_world(rng, near, policy, values)
                 else:
                     world = draw_world(rng, policy, values, task.given)
                 worlds.append(interleaved(rng, world) if task.races else world)
@@ -201,9 +211,13 @@ def do_batch(
                 break
             for world, trial in zip(worlds, trials, strict=True):
                 batch.add(world, trial)
-                if trial.finding is None and (nearest is None or trial.longest_wait_ns > nearest[0]):
-                    nearest = (trial.longest_wait_ns, world)
+                if trial.finding is not None:
+                    continue
+                if "wait" not in nearest or trial.longest_wait_ns > nearest["wait"][0]:
+                    nearest["wait"] = (trial.longest_wait_ns, world)
                     batch.longest_wait_ns = trial.longest_wait_ns
+                if trial.near > (nearest["promise"][0] if "promise" in nearest else 0):
+                    nearest["promise"] = (trial.near, world)
     return batch
 
 

@@ -6,41 +6,26 @@ from its part of what the two have had. Each may have begun that far behind and 
 gained on the other stays within twice the bound; a slice ends at a tick. What a task is owed that was asleep is the
 policy's to say, and so is what one has that yields.
 
-A world is looked at if it has one CPU, tasks that compute, sleep and take a lock, and no knob but that of the bound.
-Read next: trial.py, the caller.
+A world is looked at if it has one CPU, and tasks that compute, sleep and take a lock.
+Read next: promises.py, the caller; hosts/check/promises.c, the same sum for each world.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import combinations
 
+from ..program.file import Program
 from ..records.file import Kind, Records, Stop
 from ..units import format_duration
-from .world import World
-
-DEFAULT_WEIGHT = 100
-ROLES = frozenset({"hog", "sleeper", "locker"})
+from ..workload.phases import ATTRIBUTES
 
 
-def is_apt(world: World, knob: str) -> bool:
-    """Whether a world can show it; `knob` is that of the bound."""
-    return (
-        world.n_cpus == 1
-        and {name for name, _ in world.settings} <= {knob}
-        and world.given is None
-        and not world.interleaving
-        and world.n_tasks > 1
-        and {group.role for group in world.groups} <= ROLES
-    )
-
-
-def weights_of(world: World, attribute: str) -> dict[str, int]:
-    """What the tasks of each group are entitled to, by their name; without the attribute, by their weight."""
-    given = [dict(group.attributes) for group in world.groups]
+def weights_of(program: Program, attribute: str) -> dict[int, int]:
+    """What each task is entitled to, by its pid; without the attribute, by its weight."""
+    key = ATTRIBUTES[attribute][0]
     return {
-        name: each.get(attribute, each.get("weight", DEFAULT_WEIGHT))
-        for name, each in zip(world.targets, given, strict=True)
+        pid: int(row[attribute if row["attr_given"] >> key & 1 else "weight"])
+        for pid, row in enumerate(program.task_rows, 1)
     }
 
 
@@ -71,12 +56,9 @@ class _Pair:
         return self.high_ns - self.low_ns
 
 
-def broken_share(
-    records: Records, names: Mapping[int, str], weights: Mapping[str, int], bound_ns: int
-) -> str | None:
-    """Which two tasks are further from their shares than the bound allows, and when; None: no two."""
-    n_ticks = -(-bound_ns // records.tick_ns) + 1
-    allowed_ns = 2 * n_ticks * records.tick_ns
+def broken_share(records: Records, program: Program, attribute: str, allowed_ns: int) -> str | None:
+    """Which two tasks are further from their shares than is allowed, and when; None: no two."""
+    names, weights = program.names, weights_of(program, attribute)
     courses: dict[int, _Course] = {}  # of tasks that have wanted to run all the time
     pairs: dict[tuple[int, int], _Pair] = {}
     for t_ns, kind, pid, flags in records.events[["t_ns", "kind", "task", "flags"]].tolist():
@@ -95,7 +77,7 @@ def broken_share(
         for pair in combinations(sorted(courses), 2):
             had_ns = (courses[pair[0]].had_ns(t_ns), courses[pair[1]].had_ns(t_ns))
             found = pairs.setdefault(pair, _Pair(t_ns, had_ns))
-            entitled = (weights[names[pair[0]]], weights[names[pair[1]]])
+            entitled = (weights[pair[0]], weights[pair[1]])
             if found.look(had_ns, entitled) > allowed_ns:
                 words = [
                     f"{names[each]}[{each}] ({weight}) had {format_duration(now - before)}"

@@ -35,9 +35,10 @@ from ..program.file import read_program
 from ..records.file import hash_file, read_records
 from ..runs.judge import Judge
 from .coverage import compile_covered, map_of
-from .quick import Answer, Worlds, program_of
+from .encode import program_of
+from .promises import Promise, promises_of, words_of
+from .quick import Answer, Worlds
 from .races import InterleavingSession, compile_for_races
-from .shares import broken_share, is_apt, weights_of
 from .world import MS, World
 
 #: Properties by name, each with what breaks it.
@@ -47,6 +48,8 @@ PROPERTIES = {
     "invariant": "an expression that the policy's header declares as @invariant is false after a callback",
     "work": "a CPU is idle beside a task that may run there, although the policy declares otherwise",
     "shares": "of two tasks on one CPU, one has had more than its share by more than the header declares",
+    "priority": "a task waits beside a less urgent one that runs, for longer than the header declares",
+    "inversion": "a task waits for a lock whose holder waits beside a less urgent task that runs",
     "deadlock": "CPUs wait for each other's locks, or a lock is not dropped; with --races",
     "race": "two CPUs change one variable at once, and one change is lost; with --races",
     "consistency": "records that no scheduler can leave: a defect of schedlab, to be reported",
@@ -57,6 +60,8 @@ PROPERTIES = {
 SUSPECT_NS = 400 * MS
 STALL_HORIZON_NS = 60_000 * MS
 RUN_SECONDS = 20.0
+#: What is nearer is beyond what is allowed, in permille.
+NEAR_BROKEN = 1000
 _OF_POLICY = {
     "policy": "error", "crash": "error", "spin": "error", "stall": "stall", "race": "race", "locks": "deadlock",
 }  # fmt: skip
@@ -85,7 +90,7 @@ class Finding:
         """What it has in common with others of its kind: the text without tasks, times and numbers."""
         text = re.sub(r"[\w-]+\[\d+\]|'[\w-]+'|\(task \d+[^)]*\)", "T", self.text)
         places = re.findall(r"\w[\w.]*\.c:\d+", text)
-        return " ".join([self.broken, re.sub(r"0x[0-9a-f]+|\d[\d.,]*", "N", text), *places])
+        return " ".join([self.broken, re.sub(r"0x[0-9a-f]+|\d[\d.,]*(?:[num]?s\b)?", "N", text), *places])
 
 
 @dataclass(frozen=True)
@@ -116,13 +121,14 @@ class Trial:
 
     finding: Finding | None  #: The first property that it breaks.
     record_hash: str | None  #: Of the run of the policy, where it left records.
-    longest_wait_ns: int  #: How near it came to a stall.
+    longest_wait_ns: int  #: How near it came to a stall, ...
     #: The switches between CPUs that were made, where it failed and they are not too many.
     interleaving: str = ""
     #: Those that could follow, or the first 4,096 of them, see schedules.py; None: it was not asked, or has
     #: failed.
     nexts: str | None = None
     n_next: int = 0  #: How many they are.
+    near: int = 0  #: ... and to what `@shares` and `@priority` rule out, in permille.
 
 
 class Laboratory:
@@ -147,6 +153,7 @@ class Laboratory:
             held = compile_policy(built.policy, more_flags=(CHECK_FLAG,))
             self.built = replace(built, shared_object=held)
         self.properties = frozenset(properties)
+        self._has_promises = any((built.policy.shares, built.policy.priority))
         self.never_worse = never_worse
         self._host = SimHost()
         self._folder = Path(tempfile.mkdtemp(prefix="schedlab-check-"))
@@ -189,7 +196,12 @@ class Laboratory:
                 for at, answer in zip(chosen, answers, strict=True):
                     trial = self._of_answer(worlds[at], answer) or self.try_alone(worlds[at])
                     trials[at] = (
-                        replace(trial, nexts=answer.get("next"), n_next=answer.get("nr_next", 0))
+                        replace(
+                            trial,
+                            nexts=answer.get("next"),
+                            n_next=answer.get("nr_next", 0),
+                            near=answer.get("near", 0),
+                        )
                         if answer
                         else trial
                     )
@@ -218,7 +230,9 @@ class Laboratory:
             built = self.built
             if is_interleaved:
                 built = replace(built, shared_object=self._for_races())
-            self._quick[is_interleaved] = Worlds(built, timeout_seconds=RUN_SECONDS)
+            self._quick[is_interleaved] = Worlds(
+                built, timeout_seconds=RUN_SECONDS, promises=lambda world: words_of(self.promises(world))
+            )
         return self._quick[is_interleaved]
 
     def _of_answer(self, world: World, answer: Answer | None) -> Trial | None:
@@ -229,7 +243,7 @@ class Laboratory:
             return self._of_failure(world, answer)
         if answer["is_suspect"] or (answer["is_wasteful"] and "work" in self.properties):
             return None
-        if self._bound_ns(world):
+        if answer["near"] > NEAR_BROKEN or any(each.kind == "inversion" for each in self.promises(world)):
             return None
         if self._is_long(world, answer["longest_wait_ns"]):
             longer = replace(world, horizon_ns=STALL_HORIZON_NS)
@@ -267,7 +281,7 @@ class Laboratory:
         record_hash = hash_file(records) if records.is_file() else None
         finding = self._of_outcome(outcome, world.horizon_ns) or self._of_verdict(verdict, world.horizon_ns)
         if finding is None and outcome.error is None:
-            finding = self._of_shares(world, records)
+            finding = self._of_promises(world, records)
         longest_wait_ns = int(verdict["metrics"].get("starvation_ns") or 0)
         if finding is None and self._is_long(world, longest_wait_ns):
             outcome, _ = self._run(replace(world, horizon_ns=STALL_HORIZON_NS), is_judged=False)
@@ -335,22 +349,20 @@ class Laboratory:
         text = verdict["error"].partition("withheld: ")[2] or verdict["error"]
         return Finding(broken_by("consistency", text) or "consistency", text, horizon_ns)
 
-    def _bound_ns(self, world: World) -> int:
-        """How far tasks may be from their shares in this world; 0: it is not to be looked at."""
-        declared = self.built.policy.shares
-        if declared is None or "shares" not in self.properties or not is_apt(world, declared[1]):
-            return 0
-        return (self.built.values | dict(world.settings))[declared[1]]
+    def promises(self, world: World) -> list[Promise]:
+        """What the header promises of tasks in this world, as far as it is held."""
+        if not self._has_promises:
+            return []
+        values = self.built.values | dict(world.settings)
+        return promises_of(self.built.policy, values, self.properties, world)
 
-    def _of_shares(self, world: World, records: Path) -> Finding | None:
-        """Whether its records show that two tasks are too far from their shares."""
-        bound_ns = self._bound_ns(world)
-        if not bound_ns or self.built.policy.shares is None:
-            return None
-        names = read_program(self._folder / "program").names
-        weights = weights_of(world, self.built.policy.shares[0])
-        text = broken_share(read_records(records), names, weights, bound_ns)
-        return Finding("shares", text, world.horizon_ns) if text else None
+    def _of_promises(self, world: World, records: Path) -> Finding | None:
+        """Whether its records show that one is broken."""
+        for promise in self.promises(world):
+            text = promise.broken(read_records(records), read_program(self._folder / "program"))
+            if text is not None:
+                return Finding(promise.kind, text, world.horizon_ns)
+        return None
 
     def _worse(self, world: World, metrics: dict[str, Any]) -> Finding | None:
         """Whether the other policy does better in this world."""

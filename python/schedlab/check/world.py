@@ -155,6 +155,13 @@ class _Drawer:
         self.roles = [role for role, keep in zip(ROLES, is_kept, strict=True) if keep] or ["hog"]
         #: Whether tasks of this world have attributes, masks, times of arrival of their own.
         self.has = {name: rng.random() < 0.4 for name in ("attributes", "affinity", "arrival")}
+        #: What the header's `@shares` and `@priority` are about, in half of the worlds: most tasks have it then.
+        self.wanted: list[str] = []
+        declared = {each.attribute for each in (policy.shares, policy.priority) if each}
+        if declared and rng.random() < 0.5:
+            self.wanted = sorted(declared)
+            if policy.priority and rng.random() < 0.5:
+                self.roles = ["locker", rng.choice(("hog", "sleeper"))]
 
     def time(self) -> int:
         """A length that another task is likely to have, too."""
@@ -165,8 +172,12 @@ class _Drawer:
         return min(max(TIME_NS_MIN, self.rng.choice(grid)), 100 * MS)
 
     def attributes(self) -> tuple[tuple[str, int], ...]:
-        """Values of one or two attributes."""
-        names = self.rng.sample([*_ATTRIBUTES, *_TIMED_ATTRIBUTES], self.rng.randint(1, 2))
+        """Values of one or two attributes, and those that are wanted."""
+        names: list[str] = []
+        if self.has["attributes"] and self.rng.random() < 0.7:
+            names = self.rng.sample([*_ATTRIBUTES, *_TIMED_ATTRIBUTES], self.rng.randint(1, 2))
+        if self.wanted and self.rng.random() < 0.8:
+            names += [name for name in self.wanted if name not in names]
         return tuple((name, self.value(name)) for name in names)
 
     def value(self, name: str) -> int:
@@ -219,7 +230,7 @@ class _Drawer:
             count=1 if role == "pair" else rng.choice((1, 1, 1, 2, 3)),
             arrival_ns=rng.choice((0, self.tick_ns, self.slice_ns, 5 * MS)) if self.has["arrival"] else 0,
             affinity=mask,
-            attributes=self.attributes() if self.has["attributes"] and rng.random() < 0.7 else (),
+            attributes=self.attributes(),
             child_ns=self.time() if role == "forker" else 0,
             is_awaited=rng.random() < 0.5,
         )

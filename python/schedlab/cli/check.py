@@ -35,7 +35,7 @@ def register(app: typer.Typer) -> None:
 
 
 INTERLEAVE_HELP = "With --races: run every schedule of at most N preemptions in a window of each world."
-PROPERTY_HELP = "Of error, stall, invariant, work, shares, deadlock, race, consistency, worse; default: all."
+PROPERTY_HELP = "Of error, stall, invariant, work, shares, priority, inversion, deadlock, race, consistency, worse; default: all."
 
 
 def check(
@@ -77,7 +77,7 @@ def check(
     as_json: JsonOption = False,
 ) -> None:
     """Search for a workload and a machine that break a policy, and show the smallest."""
-    from ..check.save import check_settings, read_world, save_all, try_on_linux
+    from ..check.save import check_settings, found_in, read_world, save_all, try_on_linux
     from ..check.search import search
     from ..hosts.choose import unavailable_reason
     from ..show.check import as_junit, show_report
@@ -92,6 +92,8 @@ def check(
     known = [check_settings(read_world(path), built) for path in paths]
     if not (races or task.are_chosen or any(world.interleaving for world in known)):
         task = replace(task, properties=task.properties - {"race", "deadlock"})
+    if built.policy.priority is not None:
+        task = replace(task, also_held=frozenset({"inversion"} & {found_in(path) for path in paths}))
     seconds = parse_duration(budget, place="--budget") / 1e9
     report = search(
         task, budget_seconds=0 if replay and not task.bound else seconds, n_worlds_max=worlds, finds_all=is_all,
@@ -122,14 +124,14 @@ def _task(
     """What the options say of the policy and of what is held against it."""
     from ..check.search import Task
     from ..policy.build import build_policy
-    from ..policy.find import load_policy
+    from ..policy.find import ENTITLEMENTS, load_policy
 
     chosen = _properties(properties)
     loaded = load_policy(policy)
-    if properties is not None and "shares" in chosen and loaded.shares is None:
-        raise UsageError(
-            f"--property shares: {policy} declares none; such as, in its header: @shares tickets within slice_ns"
-        )
+    for name, by in (("shares", "shares"), ("priority", "priority"), ("inversion", "priority")):
+        if properties is not None and name in chosen and getattr(loaded, by) is None:
+            example = ENTITLEMENTS[by][2]
+            raise UsageError(f"--property {name}: {policy} declares none; such as, in its header: {example}")
     never_worse = None if never_worse_than is None else _never_worse(never_worse_than, metric, by)
     return Task(
         built=build_policy(loaded),

@@ -4,7 +4,7 @@
 A policy is one C file. Its header comment is also its manual: the idea, where
 it does badly, one `@knob NAME UNIT MIN MAX text` line per parameter (where each
 number has a meaning of its own, `@knob NAME enum WORD=N,WORD=N text`), and
-`@work-conserving yes|no reason`, `@starvation-free yes|no reason`, `@shares ATTRIBUTE within KNOB`. This module reads that comment; it does not
+`@work-conserving yes|no reason`, `@starvation-free yes|no reason`, `@shares` and `@priority`. This module reads that comment; it does not
 compile (build.py does) and does not trust it: knobs are held against the
 symbols of the compiled file.
 
@@ -31,8 +31,15 @@ from .launch_file import launch_code
 from .published import Published, main_file, published
 
 SUFFIX = ".bpf.c"
-#: Attributes of tasks by which a policy may share CPUs.
-SHARED_BY = ("weight", "tickets", "credits")
+#: Declarations of what a task may expect beside others: the attributes by which, what follows, and an example.
+ENTITLEMENTS = {
+    "shares": (("weight", "tickets", "credits"), r"within +(\w+)()", "@shares tickets within slice_ns"),
+    "priority": (
+        ("priority", "deadline"),
+        r"(?:at +once|within +(\w+))( +through +locks)?",
+        "@priority priority at once",
+    ),
+}
 
 #: Units of time that a knob may be kept in, in nanoseconds.
 _TIME_KNOBS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
@@ -66,6 +73,16 @@ class Knob:
 
 
 @dataclass(frozen=True)
+class Entitlement:
+    """What tasks may expect beside others, as `@shares` or `@priority` declares it."""
+
+    attribute: str  #: Of a task: its part, or how urgent it is.
+    knob: str  #: The knob with the bound in ns; empty: at once.
+    #: Of `@priority`: whether a task that waits for a lock counts, by the lock's holder.
+    through_locks: bool = False
+
+
+@dataclass(frozen=True)
 class Policy:
     """A policy's source and what it declares."""
 
@@ -79,9 +96,8 @@ class Policy:
     content_hash: str  #: SHA-256 over the source and every header of the project that it includes.
     #: Whether each runnable task runs in the end, as the policy declares; None: nothing is declared.
     starvation_free: bool | None = None
-    #: The attribute that says which share of a CPU a task has, and the knob with the bound in ns; None: nothing is
-    #: declared.
-    shares: tuple[str, str] | None = None
+    shares: Entitlement | None = None  #: By which tasks share a CPU; None: nothing is declared.
+    priority: Entitlement | None = None  #: By which one task goes before another; None: nothing is declared.
 
 
 @dataclass(frozen=True)
@@ -148,7 +164,8 @@ def load_policy(name_or_path: str, *, is_inside: bool = False) -> Policy:
         raise PolicyError(f"{path}: cannot be read: {error.strerror}") from error
     header = _header_comment(text)
     knobs: dict[str, Knob] = {}
-    conserving, reason, source, starvation_free, shares = None, "", "", None, None
+    conserving, reason, source, starvation_free = None, "", "", None
+    entitlements: dict[str, Entitlement] = {}
     for line, words in _declarations(header):
         if words.startswith("@knob"):
             knob = _parse_knob(path, line, words)
@@ -159,8 +176,8 @@ def load_policy(name_or_path: str, *, is_inside: bool = False) -> Policy:
             conserving, reason = _parse_answer(path, line, words)
         elif words.startswith("@starvation-free"):
             starvation_free, _ = _parse_answer(path, line, words)
-        elif words.startswith("@shares"):
-            shares = _parse_shares(path, line, words, knobs)
+        elif words.split()[0] in ("@shares", "@priority"):
+            entitlements[words[1:].split()[0]] = _parse_entitlement(path, line, words, knobs)
         elif words.startswith("@source"):
             source = words.removeprefix("@source").strip()
     return Policy(
@@ -173,7 +190,8 @@ def load_policy(name_or_path: str, *, is_inside: bool = False) -> Policy:
         source_text=source,
         content_hash=hash_content(path),
         starvation_free=starvation_free,
-        shares=shares,
+        shares=entitlements.get("shares"),
+        priority=entitlements.get("priority"),
     )
 
 
@@ -261,17 +279,19 @@ def _parse_answer(path: Path, line: int, words: str) -> tuple[bool, str]:
     return answer.startswith("yes"), reason.strip()
 
 
-def _parse_shares(path: Path, line: int, words: str, knobs: dict[str, Knob]) -> tuple[str, str]:
-    """Read `@shares ATTRIBUTE within KNOB`."""
-    found = re.match(r"@shares +(\w+) +within +(\w+)", words)
-    if not found or found[1] not in SHARED_BY:
+def _parse_entitlement(path: Path, line: int, words: str, knobs: dict[str, Knob]) -> Entitlement:
+    """Read `@shares ATTRIBUTE within KNOB`, or `@priority ATTRIBUTE at once|within KNOB [through locks]`."""
+    name = words.split()[0].removeprefix("@")
+    attributes, bound, example = ENTITLEMENTS[name]
+    found = re.match(rf"@{name} +({'|'.join(attributes)}) +{bound}", words)
+    if not found:
         raise PolicyError(
-            f"{path}:{line}: @shares must be followed by {', '.join(SHARED_BY)}, and by 'within' a knob, "
-            "such as: @shares tickets within slice_ns"
+            f"{path}:{line}: @{name} must be followed by {', '.join(attributes)}, and by a bound, such as: {example}"
         )
-    if found[2] not in knobs or knobs[found[2]].unit != "ns":
-        raise PolicyError(f"{path}:{line}: @shares: {found[2]} is no @knob in ns that stands above")
-    return found[1], found[2]
+    knob = found[2] or ""
+    if knob and (knob not in knobs or knobs[knob].unit != "ns"):
+        raise PolicyError(f"{path}:{line}: @{name}: {knob} is no @knob in ns that stands above")
+    return Entitlement(found[1], knob, bool(found[3]))
 
 
 def _summary(path: Path, header: list[tuple[int, str]]) -> str:

@@ -27,7 +27,7 @@ from ..program.file import find_program
 from ..records.file import read_records
 from ..runs.junit import junit_of
 from ..stats.sentences import show_time
-from ..units import counted
+from ..units import counted, parse_duration
 from .tables import say
 
 #: How much of a run is drawn around a failure.
@@ -148,8 +148,8 @@ def _chart(run: Path, text: str) -> str:
     try:
         records = read_records(run / "records.slr")
         program = find_program(run, json.loads((run / "run.json").read_text()).get("program_hash"))
-        begins = re.search(r"at (\d+) ns", text)
-        at_ns = int(begins[1]) if begins else records.end_ns
+        begins = re.search(r"at (\d+ ns)| to ([\d.]+[num]?s)\b", text)
+        at_ns = parse_duration((begins[1] or begins[2]).replace(" ", "")) if begins else records.end_ns
         begin_ns = max(0, min(at_ns, records.end_ns - 1) - WINDOW_NS // (2 if begins else 1))
         names = program.names if program else {}
         width = max(40, min(100, shutil.get_terminal_size((80, 24)).columns) - 6)

@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: MIT
+"""Shares and priorities are held against policies that declare them, and no right one is accused."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from schedlab.check.encode import encode
+from schedlab.check.priorities import broken_priority
+from schedlab.check.promises import ticks_ns
+from schedlab.check.save import found_in, read_world, save
+from schedlab.check.search import Task, do_batch
+from schedlab.check.shares import broken_share
+from schedlab.check.trial import NEAR_BROKEN
+from schedlab.check.world import Group, Phase, World, draw_world
+from schedlab.errors import PolicyError
+from schedlab.policy.build import build_policy
+from schedlab.policy.find import Entitlement, load_policy
+from schedlab.program.file import Program
+from schedlab.records.file import RECORD_DTYPE, Kind, Records, Stop
+
+pytestmark = pytest.mark.full
+HERE = Path(__file__).resolve().parent
+MS = 1_000_000
+
+
+def first_finding(policy: str, n_batches: int, held: str = "shares"):
+    """The first failed world of some batches of 100, and what was found; None: nothing."""
+    task = Task(build_policy(load_policy(policy)), frozenset({held}), seed=1, are_chosen=True)
+    for number in range(n_batches):
+        batch = do_batch(task, number)
+        assert batch.error is None
+        if batch.failed:
+            return task, *batch.failed[0]
+    return None
+
+
+def test_a_weight_that_does_not_count_is_found_again_each_time(simulator):
+    task, world, finding = first_finding(str(HERE / "weight_in_bounds.bpf.c"), 20)
+    assert finding.broken == "shares" and "two tasks wanted the CPU" in finding.text
+    with task.laboratory() as laboratory:
+        assert laboratory.try_world(world).finding == finding
+
+
+@pytest.mark.parametrize(
+    ("policy", "held"),
+    [
+        ("stride", "shares"),
+        ("eevdf", "shares"),
+        ("rt_fifo", "priority"),
+        ("rt_rr", "priority"),
+        ("edf", "priority"),
+    ],
+)
+def test_a_policy_that_keeps_what_it_declares_is_not_accused(policy, held, simulator):
+    assert getattr(load_policy(policy), held) is not None
+    assert first_finding(policy, 15, held) is None
+
+
+@pytest.mark.parametrize(
+    ("policy", "held", "attribute", "knob"),
+    [
+        ("rr", "shares", "weight", "slice_ns"),
+        ("lottery", "shares", "tickets", "slice_ns"),
+        ("fifo", "priority", "priority", ""),
+        ("rr", "priority", "deadline", "slice_ns"),
+    ],
+)
+def test_what_the_search_sees_is_what_is_decided(policy, held, attribute, knob, simulator):
+    """Both sums say the same of each world: that of hosts/check, and that in words."""
+    built = build_policy(load_policy(policy))
+    built = replace(built, policy=replace(built.policy, **{held: Entitlement(attribute, knob)}))
+    task, rng, seen = Task(built, frozenset({held}), seed=1, are_chosen=True), random.Random(3), []
+    with task.laboratory() as laboratory:
+        while len(seen) < 40:
+            world = draw_world(rng, built.policy, built.values)
+            if laboratory.promises(world):
+                (trial,) = laboratory.try_worlds([world])
+                assert (laboratory.try_alone(world).finding is not None) is (trial.near > NEAR_BROKEN), world
+                seen.append(trial.finding is not None)
+    assert 0 < sum(seen) < len(seen)
+
+
+def test_a_lock_that_is_held_by_a_waiting_task_is_found_where_it_is_asked_for(simulator):
+    _, world, finding = first_finding("rt_fifo", 10, "inversion")
+    assert finding.broken == "inversion" and "priority inversion: " in finding.text
+    assert any(group.role == "locker" for group in world.groups)
+
+
+@pytest.mark.parametrize(
+    ("policy", "held", "n_batches"),
+    [
+        ("bugs/preempts_previous_cpu", "priority", 1),
+        ("bugs/knows_no_locks", "inversion", 5),
+        ("weight_in_bounds", "shares", 20),
+    ],
+)
+def test_a_world_that_was_saved_fails_again(policy, held, n_batches, tmp_path, simulator):
+    path = HERE / f"{policy}.bpf.c"
+    task, world, finding = first_finding(str(path), n_batches, held)
+    saved = save(world, finding, task.built, tmp_path, number=1)
+    assert saved.run_command == saved.replay_command and found_in(saved.world) == held
+    with task.laboratory() as laboratory:
+        again = laboratory.try_world(read_world(saved.world)).finding
+    assert again is not None and again.text == finding.text
+
+
+# ---- the sums, by hand ------------------------------------------------------------------
+
+
+def program_of(attribute: str, *values: int | None, n_cpus: int = 1, **more) -> Program:
+    """Tasks a, b ..., with values of an attribute; `more` are members of single groups, by name."""
+    groups = tuple(
+        replace(
+            Group(
+                "hog", (Phase("run", 100 * MS),), attributes=() if value is None else ((attribute, value),)
+            ),
+            **more.get(chr(ord("a") + at), {}),
+        )
+        for at, value in enumerate(values)
+    )
+    data = encode(World(n_cpus, "", MS, groups))
+    assert data is not None
+    return Program(data)
+
+
+def records_of(rows: list[tuple], *, n_cpus: int = 1) -> Records:
+    """Rows of time in ns, kind, pid, flags, argument and CPU."""
+    events = np.zeros(len(rows), RECORD_DTYPE)
+    for field, values in zip(
+        ("t_ns", "kind", "task", "flags", "arg", "cpu"), zip(*rows, strict=True), strict=True
+    ):
+        events[field] = values
+    return Records(events, n_cpus=n_cpus, tick_ns=MS, end_ns=rows[-1][0], n_lost=0)
+
+
+def turns_of(turns: list[tuple[int, int, int]]) -> Records:
+    """Two tasks that always want to run have turns: pid, from and to in ms."""
+    rows = [(0, Kind.ARRIVE, pid, 0, 0, 0) for pid in (1, 2)]
+    for pid, begin, end in turns:
+        rows += [
+            (begin * MS, Kind.RUN, pid, 0, 0, 0),
+            (end * MS, Kind.STOP, pid, Stop.PREEMPTED, (end - begin) * MS, 0),
+        ]
+    rows[-1] = (*rows[-1][:3], Stop.HORIZON, *rows[-1][4:])
+    return records_of(rows)
+
+
+@pytest.mark.parametrize(
+    ("weights", "turns", "is_broken"),
+    [
+        # What one gains on the other is half of what it has: 2 (10 + 1) ms are allowed.
+        ((100, 100), [(1, 0, 44), (2, 44, 88)], False),
+        ((100, 100), [(1, 0, 45), (2, 45, 90)], True),
+        ((100, 100), [(1, 0, 20), (2, 20, 64)], False),  # 10 ahead, then 22 down from there
+        ((100, 100), [(1, 0, 20), (2, 20, 66)], True),
+        ((300, 100), [(1, 0, 88)], False),
+        ((300, 100), [(1, 0, 89)], True),
+        ((300, 100), [(1, 0, 30), (2, 30, 40)], False),
+    ],
+)
+def test_the_bound_is_twice_the_slice_and_a_tick(weights, turns, is_broken):
+    allowed_ns = 2 * ticks_ns(10 * MS, MS)
+    found = broken_share(turns_of(turns), program_of("weight", *weights), "weight", allowed_ns)
+    assert (found is not None) is is_broken, found
+    if is_broken:
+        assert f"a[1] ({weights[0]}) had" in found and "further from their shares than 22ms" in found
+
+
+def waiting(until_ms: int) -> Records:
+    """b runs on CPU 1 while a, which comes at 5 ms, waits until then; CPU 0 is idle."""
+    rows = [
+        (0, Kind.ARRIVE, 2, 0, 0, 0),
+        (0, Kind.RUN, 2, 0, 0, 1),
+        (5 * MS, Kind.ARRIVE, 1, 0, 0, 0),
+        (until_ms * MS, Kind.STOP, 2, Stop.EXITED, until_ms * MS, 1),
+        (until_ms * MS, Kind.RUN, 1, 0, 0, 1),
+        (40 * MS, Kind.STOP, 1, Stop.HORIZON, (40 - until_ms) * MS, 1),
+    ]
+    return records_of(rows, n_cpus=2)
+
+
+def changing(name: str, target: int) -> dict:
+    """A group that changes something of a group, or of itself (-1)."""
+    return {"phases": (Phase("run", MS), Phase("change", name=name, value=1, target=target))}
+
+
+@pytest.mark.parametrize(
+    ("values", "until_ms", "more", "is_broken"),
+    [
+        ((0, 5), 7, {}, True),
+        ((0, 5), 6, {}, False),  # as long as is allowed
+        ((5, 5), 30, {}, False),
+        ((5, 0), 30, {}, False),
+        ((0, None), 30, {}, False),  # how urgent b is, is not known
+        ((0, 5), 30, {"a": {"affinity": (0,)}}, False),
+        ((0, 5), 30, {"b": {"phases": (Phase("run", MS), Phase("set", name="priority", value=1))}}, False),
+        ((0, 5), 30, {"a": changing("priority", 1)}, False),
+        ((0, 5), 30, {"b": changing("affinity", 0)}, False),
+        ((0, 5), 30, {"b": changing("weight", -1)}, True),
+    ],
+)
+def test_a_task_is_behind_while_a_less_urgent_one_runs_where_it_may(values, until_ms, more, is_broken):
+    found = broken_priority(
+        waiting(until_ms), program_of("priority", *values, n_cpus=2, **more), "priority", MS
+    )
+    assert (found is not None) is is_broken, found
+    if is_broken:
+        assert "a[1] (priority 0) waited from 5ms to " in found
+        assert "while b[2] (priority 5) ran on CPU 1, longer than 1ms" in found
+
+
+def test_a_job_is_as_urgent_as_it_is_due():
+    # b came at 0 and is due at 14 ms, a at 15 ms.
+    program = program_of("deadline", 10 * MS, 14 * MS, n_cpus=2)
+    assert broken_priority(waiting(7), program, "deadline", 0) is None
+    program = program_of("deadline", 10 * MS, 0, n_cpus=2)
+    found = broken_priority(waiting(7), program, "deadline", 0)
+    assert found is not None and "b[2] (no deadline) ran on CPU 1, and not run at once" in found
+
+
+@pytest.mark.parametrize(("middle", "is_broken"), [(5, True), (0, False)])
+def test_a_task_that_waits_for_a_lock_is_behind_where_its_holder_is(middle, is_broken):
+    """c takes the lock, a waits for it, and b keeps c from the CPU for 10 ms."""
+    locker = {"role": "locker", "phases": (Phase("locked", 4 * MS), Phase("sleep", MS))}
+    program = program_of("priority", 0, middle, 9, a=locker, c=locker)
+    rows = [
+        (0, Kind.ARRIVE, 3, 0, 0, 0),
+        (0, Kind.RUN, 3, 0, 0, 0),
+        (MS, Kind.ARRIVE, 1, 0, 0, 0),
+        (MS, Kind.STOP, 3, Stop.PREEMPTED, MS, 0),
+        (MS, Kind.RUN, 1, 0, 0, 0),
+        (MS, Kind.STOP, 1, Stop.BLOCKED, 0, 0),
+        (MS, Kind.ARRIVE, 2, 0, 0, 0),
+        (MS, Kind.RUN, 2, 0, 0, 0),
+        (11 * MS, Kind.STOP, 2, Stop.EXITED, 10 * MS, 0),
+        (11 * MS, Kind.RUN, 3, 0, 0, 0),
+        (14 * MS, Kind.WAKE, 1, 0, 3, 0),
+        (14 * MS, Kind.STOP, 3, Stop.BLOCKED, 3 * MS, 0),
+        (14 * MS, Kind.RUN, 1, 0, 0, 0),
+        (18 * MS, Kind.STOP, 1, Stop.BLOCKED, 4 * MS, 0),
+    ]
+
+    def found(allowed_ns: int) -> str | None:
+        return broken_priority(records_of(rows), program, "priority", allowed_ns, through_locks=True)
+
+    assert (found(3 * MS) is not None) is is_broken
+    if is_broken:
+        assert found(3 * MS) == (
+            "priority inversion: a[1] (priority 0) waited for a lock from 1ms to 11ms, and its holder "
+            "c[3] (priority 9) for a CPU, while b[2] (priority 5) ran on CPU 0, longer than 3ms"
+        )
+    # Between two rounds a sleeps, and waits for no lock, whatever becomes of the others.
+    rows += [
+        (19 * MS, Kind.WAKE, 3, 0, 0, 0),
+        (19 * MS, Kind.RUN, 3, 0, 0, 0),
+        (20 * MS, Kind.WAKE, 2, 0, 0, 0),
+        (20 * MS, Kind.STOP, 3, Stop.PREEMPTED, MS, 0),
+        (20 * MS, Kind.RUN, 2, 0, 0, 0),
+        (60 * MS, Kind.STOP, 2, Stop.HORIZON, 40 * MS, 0),
+    ]
+    assert found(10 * MS) is None
+
+
+# ---- declarations ----------------------------------------------------------------------
+
+
+def with_declaration(words: str, folder: Path) -> str:
+    """A policy whose header has it in line 6."""
+    text = (HERE / "weight_in_bounds.bpf.c").read_text().replace("@shares weight within slice_ns", words)
+    (folder / "mine.bpf.c").write_text(text)
+    return str(folder / "mine.bpf.c")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("@shares tickets", "such as: @shares tickets within slice_ns"),
+        ("@shares luck within slice_ns", "must be followed by weight, tickets, credits"),
+        ("@shares weight within slise_ns", "slise_ns is no @knob in ns that stands above"),
+        ("@priority priority", "such as: @priority priority at once"),
+        ("@priority luck at once", "must be followed by priority, deadline"),
+        ("@priority priority within slise_ns", "slise_ns is no @knob in ns that stands above"),
+    ],
+)
+def test_a_declaration_that_says_nothing_is_refused(words, message, tmp_path):
+    path = with_declaration(words, tmp_path)
+    with pytest.raises(PolicyError, match=rf"mine.bpf.c:6: .*{message}"):
+        load_policy(path)
+
+
+def test_a_priority_is_read_with_its_bound(tmp_path):
+    path = with_declaration("@priority deadline within slice_ns through locks", tmp_path)
+    assert load_policy(path).priority == Entitlement("deadline", "slice_ns", through_locks=True)
+    assert load_policy("rt_fifo").priority == Entitlement("priority", "")
+
+
+@pytest.mark.parametrize("name", ["shares", "inversion"])
+def test_what_is_not_declared_cannot_be_asked_for(name):
+    command = [sys.executable, "-m", "schedlab", "check", "rr", "--property", name]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert f"--property {name}: rr declares none; such as, in its header: @" in done.stderr
