@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: MIT
 """How far are predictions for real programs off? `.venv/bin/python bench/validation_set.py`.
 
-    validation_set.py [--programs A,B] [--state FOLDER] [--write]
+    validation_set.py [--programs A,B] [--state FOLDER] [--again] [--write]
 
 Runs real programs on one CPU under SCHED_OTHER, SCHED_FIFO and SCHED_BATCH. From each recording with `--causes` it
 predicts each class, with the defaults of `schedlab replay`, and holds that against other, plain runs. Beside each
 error stand two others: that of "nothing changes", and that of repeating the real run, below which no prediction can
-be much. With `--write` the table in docs/record.md is replaced.
+be much. With `--write` the table in docs/record.md is replaced, and the intervals that `schedlab whatif` has.
 
 What is done is kept in FOLDER (default: .cache/validation), so that a run that was interrupted continues; remove it to
-begin anew. A program that is not installed is skipped by name. All are there after
+begin anew. `--again` predicts anew from the recordings that are there, which shows what a change of the model does. A program that is not installed is skipped by name. All are there after
 
     apt-get install --no-install-recommends apache2-utils ffmpeg golang-go gzip make mosquitto mosquitto-clients \
         nginx-light postgresql redis rt-tests sqlite3 stress-ng xz-utils
@@ -21,6 +21,7 @@ Read next: replay_validation.py; python/schedlab/measure/replay.py; docs/record.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import re
@@ -36,14 +37,18 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import numpy as np
+
 from documents import write_between
 from replay_validation import DOCUMENT, METRICS, PROGRAMS, ROOT, TIMEOUT_NS, error_of, keep_others_small
 from schedlab.errors import SchedlabError
 from schedlab.hosts.linux.machine import describe_machine
-from schedlab.measure.fidelity import recorded_under
+from schedlab.measure.fidelity import GOOD, ROUGH, TOO_FAR, grade_metric, recorded_under
+from schedlab.measure.forecast import CONFIDENCE, FORECAST_FILE, around, middle, scale_of
 from schedlab.measure.recording import record_command
 from schedlab.measure.replay import load_recorded
 from schedlab.policy.linux_class import parse_class
+from schedlab.records.file import Kind, Overhead, Stop, read_records
 from schedlab.runs.run import make_plan, run_plan
 
 CLASSES = ("SCHED_OTHER", "SCHED_FIFO:10", "SCHED_BATCH")
@@ -51,8 +56,15 @@ CLASSES = ("SCHED_OTHER", "SCHED_FIFO:10", "SCHED_BATCH")
 SOURCES, PLAIN = 2, 3
 #: Runs that lost events or were disturbed by the disk are repeated.
 TRIES = 5
+#: Where cgroups may be, of version 1 and 2.
+GROUP_ROOTS = (Path("/sys/fs/cgroup/cpu"), Path("/sys/fs/cgroup"))
 #: Policies are ranked where the real runs differ by more.
 RANKED_MIN = 0.10
+GRADES_OF_REPLAYS = (GOOD, ROUGH, TOO_FAR)
+#: Fewer errors of a grade make no interval.
+SHARES_MIN = 20
+#: Those that `whatif` and `tune` are confirmed with, see confirmations.py.
+SERVERS = ("nginx", "PostgreSQL")
 
 
 @dataclass(frozen=True)
@@ -123,18 +135,51 @@ PROGRAM_SET = {
 # ---- the runs ---------------------------------------------------------------------------------
 
 
+def own_group() -> Path | None:
+    """A cgroup for what is recorded, that counts as much as may be; None: this machine has none for CPUs.
+
+    In one, as a service of systemd is, sessions are no groups of their own (autogroup), which no replay knows of:
+    PostgreSQL makes a session for each connection.
+    """
+    for root in GROUP_ROOTS:
+        group = root / "schedlab-validation"
+        with contextlib.suppress(OSError):
+            group.mkdir(exist_ok=True)
+            for name, most in (("cpu.shares", "262144"), ("cpu.weight", "10000")):
+                if (group / name).is_file():
+                    (group / name).write_text(most)
+                    return group
+            group.rmdir()
+    return None
+
+
+def for_others(folder: Path) -> int:
+    """How often a task of a recording was preempted for a program that was not recorded."""
+    events = read_records(folder / "records.slr").events
+    kind = events["kind"]
+    is_stolen = (kind == Kind.OVERHEAD) & (events["flags"] == Overhead.STOLEN)
+    # All on one CPU: who has it next, or that it was another.
+    changes = events[(kind == Kind.RUN) | (kind == Kind.STOP) | is_stolen]
+    was_preempted = (changes["kind"][:-1] == Kind.STOP) & (changes["flags"][:-1] == Stop.PREEMPTED)
+    return int(np.count_nonzero(was_preempted & (changes["kind"][1:] != Kind.RUN)))
+
+
 def record(program: Program, place: Path, linux_class: str, out: Path, *, has_causes: bool) -> dict[str, Any]:
     """Record a program once; again where the kernel left something out."""
+    wanted = parse_class(linux_class)
+    group = None if wanted.is_realtime else own_group()
+    join = f"echo $$ > {group}/cgroup.procs; " if group else ""
     for _ in range(TRIES):
         run = record_command(
-            ["sh", "-c", f"cd {place}; {program.command}"],
+            ["sh", "-c", f"{join}cd {place}; {program.command}"],
             out,
-            linux_class=parse_class(linux_class),
+            linux_class=wanted,
             cpus=(max(os.sched_getaffinity(0)),),
             timeout_ns=TIMEOUT_NS,
             has_causes=has_causes,
         )
         if run["status"] == "ok" and not run["command"]["exit_code"]:
+            run["metrics"]["switches_involuntary"] -= for_others(out)
             return run
     raise SchedlabError(run["error"] or f"it ended with {run['command']['exit_code']}")
 
@@ -150,17 +195,34 @@ def predict(folder: Path, linux_class: str, out: Path) -> dict[str, Any]:
     return run["metrics"] if run["status"] == "ok" else {"error": run["error"]}
 
 
-def measure(name: str, place: Path, linux_class: str, number: int) -> dict[str, Any]:
-    """One run of a program and, of the first ones, what is predicted from it."""
-    is_source = number < SOURCES
-    with tempfile.TemporaryDirectory(prefix="schedlab-validation-") as scratch:
-        folder = Path(scratch) / "run"
-        run = record(PROGRAM_SET[name], place, linux_class, folder, has_causes=is_source)
-        found = {"class": linux_class, "is_source": is_source, "metrics": run["metrics"],
-                 "load": os.getloadavg()[0], "disturbed": run["recording"]["disturbance"]["share"]}  # fmt: skip
-        if is_source:
-            found["predicted"] = {each: predict(folder, each, Path(scratch) / each) for each in CLASSES}
+def measure(name: str, place: Path, linux_class: str, folder: Path, *, is_source: bool) -> dict[str, Any]:
+    """One run of a program; its recording stays."""
+    shutil.rmtree(folder, ignore_errors=True)
+    run = record(PROGRAM_SET[name], place, linux_class, folder, has_causes=is_source)
+    (folder / "records.parquet").unlink()
+    return {"class": linux_class, "is_source": is_source, "metrics": run["metrics"],
+            "load": os.getloadavg()[0], "disturbed": run["recording"]["disturbance"]["share"]}  # fmt: skip
+
+
+def predict_all(folder: Path) -> dict[str, Any]:
+    """What is predicted from a recording for each class; kept beside it."""
+    file = folder.with_suffix(".predicted.json")
+    if not file.is_file():
+        with tempfile.TemporaryDirectory(prefix="schedlab-validation-") as scratch:
+            write_whole(file, {each: predict(folder, each, Path(scratch) / each) for each in CLASSES})
+    found: dict[str, Any] = json.loads(file.read_text())
     return found
+
+
+def write_whole(file: Path, content: Any) -> None:
+    """Write a file of JSON that is there or not, whatever ends this process."""
+    file.with_suffix(".part").write_text(json.dumps(content))
+    file.with_suffix(".part").replace(file)
+
+
+def folder_of(name: str, state: Path) -> Path:
+    """Where the runs of a program are kept."""
+    return state / re.sub(r"[^A-Za-z0-9]+", "-", name)
 
 
 def run_program(name: str, state: Path) -> list[dict[str, Any]]:
@@ -169,22 +231,23 @@ def run_program(name: str, state: Path) -> list[dict[str, Any]]:
     missing = [word for word in program.needs if not shutil.which(word)]
     if missing:
         raise SchedlabError(f"{', '.join(missing)} not installed")
-    kept = state / re.sub(r"[^A-Za-z0-9]+", "-", name)
+    kept = folder_of(name, state)
     kept.mkdir(parents=True, exist_ok=True)
     found: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="schedlab-program-") as place:
         is_set_up = False
         for number in range(SOURCES + PLAIN):
             for linux_class in CLASSES:
-                file = kept / f"{linux_class.partition(':')[0]}-{number}.json"
+                folder = kept / f"{linux_class.partition(':')[0]}-{number}"
+                file = kept / f"{folder.name}.json"
                 if not file.is_file():
                     if not is_set_up:
                         subprocess.run(["sh", "-ec", program.setup], cwd=place, check=True)
                         is_set_up = True
-                    done = measure(name, Path(place), linux_class, number)
-                    file.with_suffix(".part").write_text(json.dumps(done))
-                    file.with_suffix(".part").replace(file)
-                found.append(json.loads(file.read_text()))
+                    done = measure(name, Path(place), linux_class, folder, is_source=number < SOURCES)
+                    write_whole(file, done)
+                run = json.loads(file.read_text())
+                found.append(run | ({"predicted": predict_all(folder)} if run["is_source"] else {}))
     return found
 
 
@@ -257,6 +320,94 @@ def cells(
     return found
 
 
+# ---- intervals ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Held:
+    """A prediction for another class, held against the real runs."""
+
+    program: str
+    metric: str
+    grade: str  #: Of the replay under the recorded class.
+    predicted: float
+    real: tuple[float, ...]
+
+    def shares(self) -> list[float]:
+        """By how much the real runs differ from it."""
+        return [(value - self.predicted) / scale_of(self.metric, self.predicted) for value in self.real]
+
+
+def held(done: dict[str, list]) -> list[Held]:
+    """All predictions for another class than the recorded one."""
+    found = []
+    for name, runs in done.items():
+        for run in (each for each in runs if each["is_source"]):
+            own = run["predicted"][run["class"]]
+            for target, predicted in run["predicted"].items():
+                for metric in METRICS:
+                    values = [run["metrics"].get(metric), own.get(metric), predicted.get(metric)]
+                    real = tuple(m[metric] for m in plain(runs, target) if m.get(metric) is not None)
+                    if target != run["class"] and None not in values and real:
+                        grade = grade_metric(metric, values[0], values[1])
+                        found.append(Held(name, metric, grade, values[2], real))
+    return found
+
+
+def ends_of(all_held: list[Held]) -> dict[str, dict[str, tuple[float, float]]]:
+    """What forecast.json has: by metric and grade, between which shares real runs were."""
+    shares: dict[tuple[str, str], list[float]] = {}
+    for each in all_held:
+        shares.setdefault((each.metric, each.grade), []).extend(each.shares())
+    found: dict[str, dict[str, tuple[float, float]]] = {metric: {} for metric in METRICS}
+    for (metric, grade), values in shares.items():
+        if len(values) >= SHARES_MIN:
+            found[metric][grade] = middle(values)
+    return found
+
+
+def interval_table(done: dict[str, list]) -> list[str]:
+    """The intervals, and how often real runs are inside where the other programs made them."""
+    all_held = held(done)
+    ends = ends_of(all_held)
+    lines = [
+        f"| metric | {' | '.join(GRADES_OF_REPLAYS)} | inside | inside, of nginx and PostgreSQL |",
+        "|---|" + "---|" * (2 + len(GRADES_OF_REPLAYS)),
+    ]
+    insides: dict[str, list[tuple[str, bool]]] = {metric: [] for metric in METRICS}
+    for name in done:
+        others = ends_of([each for each in all_held if each.program != name])
+        for each in all_held:
+            if each.program == name and each.grade in others[each.metric]:
+                low, high = around(each.metric, each.predicted, others[each.metric][each.grade])
+                insides[each.metric].append((name, low <= median(each.real) <= high))
+    for metric, heading in METRICS.items():
+        shown = [
+            f"{ends[metric][grade][0]:+.0%} .. {ends[metric][grade][1]:+.0%} ({sum(e.metric == metric and e.grade == grade for e in all_held)})"
+            if grade in ends[metric] else "-" for grade in GRADES_OF_REPLAYS
+        ]  # fmt: skip
+        of_all = [is_inside for _, is_inside in insides[metric]]
+        of_servers = [is_inside for name, is_inside in insides[metric] if name.startswith(SERVERS)]
+        counts = [f"{sum(each)} of {len(each)}" if each else "-" for each in (of_all, of_servers)]
+        lines.append(f"| {heading} | {' | '.join(shown)} | {' | '.join(counts)} |")
+    return lines
+
+
+def write_forecast(done: dict[str, list]) -> None:
+    """Keep the intervals with the package."""
+    ends = {metric: dict(sorted(each.items())) for metric, each in ends_of(held(done)).items()}
+    made = {
+        "made": f"{datetime.now(UTC):%Y-%m-%d}",
+        "programs": len(done),
+        "confidence": CONFIDENCE,
+        "ends": ends,
+    }
+    text = json.dumps(
+        json.loads(json.dumps(made), parse_float=lambda value: round(float(value), 3)), indent=1
+    )
+    FORECAST_FILE.write_text(text + "\n")
+
+
 def table(done: dict[str, list], skipped: dict[str, str]) -> str:
     """The section of the document."""
     machine, loads = describe_machine(), [run["load"] for runs in done.values() for run in runs]
@@ -292,6 +443,8 @@ def table(done: dict[str, list], skipped: dict[str, str]) -> str:
         if found:
             worst = max(found, key=lambda name: found[name]["replay"])
             lines.append(f"- Worst {heading}: {worst}, {found[worst]['replay']:.0%}.")
+    lines += ["", f"Intervals of a prediction for another class, {CONFIDENCE:.0%}, by the grade of its replay (predictions); whether the median "
+              "of the real runs is inside where the other programs alone make the intervals:", "", *interval_table(done), ""]  # fmt: skip
     lines += [f"- Left out: {name} ({why})." for name, why in skipped.items()]
     lines += [f"- No prediction: {text}" for text in dict.fromkeys(failed)]
     return "\n".join(lines)
@@ -299,13 +452,22 @@ def table(done: dict[str, list], skipped: dict[str, str]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Hold predictions for real programs against real runs.")
-    parser.add_argument("--programs", default="", help="with commas between; default: all")
+    parser.add_argument("--programs", default="", help="how names begin, with commas between; default: all")
     parser.add_argument(
         "--state", type=Path, default=ROOT / ".cache" / "validation", help="where runs are kept"
     )
+    parser.add_argument(
+        "--again", action="store_true", help="predict anew from the recordings that are there"
+    )
     parser.add_argument("--write", action="store_true", help="replace the table in docs/record.md")
     options = parser.parse_args()
-    wanted = options.programs.split(",") if options.programs else [*PROGRAM_SET]
+    for file in options.state.glob("*/*.predicted.json") if options.again else ():
+        file.unlink()
+    wanted = [
+        name for name in PROGRAM_SET if name.lower().startswith(tuple(options.programs.lower().split(",")))
+    ]
+    if not wanted:
+        parser.error(f"--programs {options.programs}: there are {'; '.join(PROGRAM_SET)}")
     keep_others_small()
     done: dict[str, list] = {}
     skipped: dict[str, str] = {}
@@ -321,6 +483,7 @@ def main() -> int:
     print(text)
     if options.write:
         write_between("validation table", text, DOCUMENT)
+        write_forecast(done)
     return 0
 
 

@@ -13,7 +13,8 @@
  *	  ... v ======slice======> deadline ...      (weights stretch the time)
  *
  *	starts:   v := V, deadline := v + half a slice; may preempt
- *	sleeps:   lag is kept, up to two slices; what it owes fades as V advances
+ *	sleeps:   lag is kept, up to two slices. A task that owes counts in V on, until it
+ *	          would be chosen ("delayed dequeue"): then it owes nothing any more
  *	wakes up: v := V - lag, deadline := v + slice; may preempt. A task that still
  *	          owes keeps its v, and the deadline that it had
  *	yields:   what it had not used of its share, it forgoes
@@ -26,16 +27,16 @@
  * not virtual. A decision looks at tasks in the order of deadlines until one is
  * eligible: usually a few, but all at worst (Linux has a tree for it). It has one
  * queue for all CPUs; a task worth more than one CPU forgoes what it cannot use. No
- * slice is finer than a tick. A task that sleeps and owes does not count in V meanwhile
- * (in Linux it does, until it would be chosen).
+ * slice is finer than a tick. Of tasks that sleep and owe 64 count in V at most.
  *
  * @knob slice_ns ns 100000 100000000  slice (default 3 ms, about that of Linux on 8 CPUs
  *       or more; on n < 8 it is 0.7 ms times 1 + log2 n, rounded down)
  * @knob slice_source enum same=0,burst=1,priority=2  slices are all of slice_ns, the
  *       task's burst, 0.1 to 100 ms, or by priority, as a latency nice: 5 has slice_ns,
  *       each level below half of the last (default same)
- * @knob preempt enum never=0,linux=1,any=2  what a wake-up preempts: nothing, as Linux
- *       does, or also a task with a later deadline (default linux)
+ * @knob preempt enum never=0,linux=1,any=2,batch=3  what a wake-up preempts: nothing, as Linux
+ *       does, or also a task with a later deadline; batch, as Linux does for SCHED_BATCH: one
+ *       that has used its slice while others wait (default linux)
  * @shares weight within slice_ns
  * @work-conserving yes  a queued task is taken by the first CPU that is free
  * @starvation-free no  lag outlives a sleep: tasks that change weights meanwhile gain what others lose
@@ -51,9 +52,10 @@
 char _license[] SEC("license") = "GPL";
 
 enum { SLICE_SAME, SLICE_BURST, SLICE_PRIORITY };
-enum { PREEMPT_NEVER, PREEMPT_LINUX, PREEMPT_ANY };
+enum { PREEMPT_NEVER, PREEMPT_LINUX, PREEMPT_ANY, PREEMPT_BATCH };
 
 #define EEVDF_DSQ 0
+#define FORGIVE_PASSES_MAX 4
 
 const volatile u64 slice_ns = 3000000;
 const volatile u32 slice_source = SLICE_SAME;
@@ -91,7 +93,7 @@ void BPF_STRUCT_OPS(eevdf_quiescent, struct task_struct *p, u64 deq_flags)
 	struct task_ctx *tc = task_ctx(p);
 
 	if (tc)
-		leave(tc);
+		leave(p, tc, deq_flags & SCX_DEQ_SLEEP);
 }
 
 s32 BPF_STRUCT_OPS(eevdf_select_cpu, struct task_struct *p, s32 prev_cpu,
@@ -114,6 +116,8 @@ static bool is_next(s32 cpu, const struct task_ctx *tc, u64 mean)
 {
 	struct task_struct *p;
 
+	if (eevdf_is_delayed_first(mean, tc->deadline))
+		return false;
 	bpf_for_each(scx_dsq, p, EEVDF_DSQ, 0) {
 		struct task_ctx *other = task_ctx(p);
 
@@ -144,12 +148,18 @@ static void maybe_preempt(s32 cpu, const struct task_ctx *tc)
 
 	if (preempt == PREEMPT_NEVER || !cc || !cc->slice_ns || !cc->weight)
 		return;
+	/* @tc is not in the queue yet. Linux asks again if two or more were there. */
+	if (preempt == PREEMPT_BATCH && !scx_bpf_dsq_nr_queued(EEVDF_DSQ) &&
+	    !nr_delayed)
+		return;
 	v = running_v(cc, tc->charged_ns);
 	if (time_before_eq(cc->protected_v, v)) {
 		/* It takes part in the choice itself. */
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 		return;
 	}
+	if (preempt == PREEMPT_BATCH)
+		return;
 	mean = mean_of(tc->charged_ns);
 	if (!is_eligible(tc, mean) || !is_next(cpu, tc, mean))
 		return;
@@ -219,6 +229,45 @@ static bool take_eligible(s32 cpu, u64 mean, const struct task_ctx *rival)
 }
 
 /*
+ * Take delayed tasks off that Linux would choose before @rival and the queue, as often
+ * as that makes others eligible.
+ */
+static void forgive_first(s32 cpu, struct task_struct *prev, const struct task_ctx *prev_tc)
+{
+	u64 now_ns = scx_bpf_now();
+
+	if (!prev && !scx_bpf_dsq_nr_queued(EEVDF_DSQ)) {
+		eevdf_forgive(now_ns, FORGIVE_ALL, 0);
+		return;
+	}
+	for (u32 i = 0; i < FORGIVE_PASSES_MAX; i++) {
+		u32 which = FORGIVE_ELIGIBLE;
+		u64 mean = mean_of(now_ns), deadline = 0;
+		struct task_struct *p;
+
+		if (prev_tc && is_eligible(prev_tc, mean)) {
+			which = FORGIVE_EARLIER;
+			deadline = prev_tc->deadline;
+		}
+		bpf_for_each(scx_dsq, p, EEVDF_DSQ, 0) {
+			struct task_ctx *tc = task_ctx(p);
+
+			if (which == FORGIVE_EARLIER &&
+			    time_before(deadline, p->scx.dsq_vtime))
+				break;
+			if (tc && is_eligible(tc, mean) &&
+			    bpf_cpumask_test_cpu(cpu, p->cpus_ptr)) {
+				which = FORGIVE_EARLIER;
+				deadline = p->scx.dsq_vtime;
+				break;
+			}
+		}
+		if (!eevdf_forgive(now_ns, which, deadline))
+			break;
+	}
+}
+
+/*
  * @prev is in no queue, and takes part if it is eligible and has not yielded. On
  * several CPUs it may happen that no task is eligible that this one could run: the
  * earliest deadline has to do then.
@@ -231,6 +280,8 @@ void BPF_STRUCT_OPS(eevdf_dispatch, s32 cpu, struct task_struct *prev)
 
 	if (prev && tc)
 		charge(prev, tc);
+	if (nr_delayed)
+		forgive_first(cpu, tc ? prev : NULL, tc && !tc->has_yielded ? tc : NULL);
 	if (scx_bpf_dsq_nr_queued(EEVDF_DSQ) > 0) {
 		mean = mean_of(scx_bpf_now());
 		takes_part = tc && !tc->has_yielded && is_eligible(tc, mean);
@@ -305,6 +356,16 @@ s32 BPF_STRUCT_OPS(eevdf_init_task, struct task_struct *p,
 	return 0;
 }
 
+/* One that ends owes nothing. */
+void BPF_STRUCT_OPS(eevdf_exit_task, struct task_struct *p,
+		    struct scx_exit_task_args *args)
+{
+	struct task_ctx *tc = task_ctx(p);
+
+	if (tc && tc->is_delayed)
+		end_delay(p, tc, false);
+}
+
 s32 BPF_STRUCT_OPS_SLEEPABLE(eevdf_init)
 {
 	return scx_bpf_create_dsq(EEVDF_DSQ, -1);
@@ -320,5 +381,6 @@ SCX_OPS_DEFINE(eevdf_ops,
 	       .stopping = (void *)eevdf_stopping,
 	       .yield = (void *)eevdf_yield,
 	       .init_task = (void *)eevdf_init_task,
+	       .exit_task = (void *)eevdf_exit_task,
 	       .init = (void *)eevdf_init,
 	       .name = "eevdf");

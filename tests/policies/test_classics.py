@@ -111,9 +111,9 @@ def test_interactive_beside_batch(run):
 
 @pytest.mark.full
 def test_messages_are_switches(run):
-    """0.4 s of work in pieces of 5 us: at least some thousand switches, many more with preemption."""
+    """0.4 s of work in pieces of 5 us: a thousand switches at least, many more with preemption."""
     counts = {p: run("messages", p, cpus=4).result["nr_switches"] for p in ("fifo", "eevdf", "srtf")}
-    assert min(counts.values()) > 2000
+    assert min(counts.values()) > 1000
     assert counts["srtf"] > 2 * counts["fifo"]
 
 

@@ -415,6 +415,35 @@ def test_eevdf_a_wake_up_ends_a_slice_that_is_used(play):
     assert starts == [[0, 30_000_000], [0, 25_000_000]]
 
 
+def test_eevdf_who_sleeps_and_owes_counts_in_the_mean(play):
+    """
+    The debtor sleeps at 15 ms with v = 9, where the editor has 1 since 11 ms, and the hog 5 of 5 to 14. V is 5 with the
+    debtor: when the editor comes back at 16 ms the hog, at 6, is not ahead of it, and stays until its slice ends at 24 ms.
+    Without the debtor V would be 3, and the hog would make way at once.
+    """
+    jobs = workload(
+        task("debtor", 'run = "9ms"', 'sleep = "1s"'),
+        hog("hog"),
+        task("editor", 'run = "1ms"', 'sleep = "5ms"', 'run = "1ms"'),
+        tick="1ms",
+        horizon="80ms",
+    )
+    played = play(jobs, "eevdf", slice_ns=9_000_000)
+    assert [turn.start_ns for turn in played.turns if turn.name == "editor"] == [10_000_000, 24_000_000]
+
+
+@pytest.mark.parametrize(("others", "turns"), [(0, [0, 4, 30]), (1, [0, 4, 10, 20, 25])])
+def test_eevdf_a_batch_task_ends_a_slice_that_is_used_where_another_waits_already(play, others, turns):
+    """As above, at 25 ms; but with the hog alone beside it the debtor waits for the tick."""
+    jobs = workload(
+        task("debtor", 'run = "4ms"', 'sleep = "21ms"', 'run = "1ms"'),
+        *(hog(name) for name in ("hog", "other")[: 1 + others]),
+        horizon="1s",
+    )
+    played = play(jobs, "eevdf", preempt=3)
+    assert [turn.start_ns / 1e6 for turn in played.turns][: len(turns)] == turns
+
+
 def test_eevdf_sleep_earns_no_more_than_its_lag(play):
     """Back from 10 s of sleep, from then on it has its half, neither more nor less."""
     played = play(

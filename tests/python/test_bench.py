@@ -48,6 +48,8 @@ OTHER, BATCH = parse_policies(["SCHED_OTHER", "SCHED_BATCH"])
         ("SCHED_DEADLINE:5ms/4ms/10ms", "runtime <= deadline"),
         ("SCHED_DEADLINE:5/10ms/10ms", "^SCHED_DEADLINE:5/10ms/10ms: '5' has no unit"),
         ("SCHED_EXT", "name the policy itself"),
+        ("SCHED_OTHER:1s", "slices from 0.1 to 100 ms"),
+        ("SCHED_OTHER:0/5", "'5' has no unit"),
         ("mlfq", "no such class .*loaded first, with schedlab load"),
     ],
 )
@@ -59,6 +61,9 @@ def test_a_wrong_class_is_refused_with_its_remedy(text, problem):
 def test_classes_have_linux_numbers():
     assert [parse_class(text).number for text in ("SCHED_NORMAL", "sched_batch", "SCHED_IDLE")] == [0, 3, 5]
     assert parse_class("SCHED_OTHER:-5").settings["nice"] == -5
+    sliced = parse_class("SCHED_BATCH:-5/2.5ms")
+    assert (sliced.nice, sliced.settings["runtime_ns"], sliced.is_realtime) == (-5, 2_500_000, False)
+    assert parse_class("SCHED_OTHER:3ms").slice_ns == 3_000_000
     deadline = parse_class("SCHED_DEADLINE:5ms/10ms/20ms")
     assert (deadline.runtime_ns, deadline.deadline_ns, deadline.period_ns) == (
         5_000_000,

@@ -66,19 +66,34 @@ def test_the_table_names_what_it_leaves_out_and_the_worst(bench):
     assert "2 of 4" in text
 
 
+def test_intervals_are_made_by_the_other_programs(bench, monkeypatch):
+    """One program's predictions are 20 % too short, ten others' 10 % too long: of that one none is inside."""
+
+    def runs(real_ms):
+        sources = [run(each, 100, fifo=100, other=100, batch=100) for each in (FIFO, OTHER, BATCH) * 2]
+        return [run(each, real_ms) for each in (FIFO, OTHER, BATCH) * 3] + sources
+
+    done = {f"p{i}": runs(90) for i in range(10)} | {"nginx": runs(120)}
+    rows = bench.interval_table(done)
+    assert "| 120 of 132 | 0 of 12 |" in rows[2]
+    assert bench.ends_of(bench.held(done))["makespan_ns"]["good"] == (-0.1, pytest.approx(0.2))
+
+
 def test_what_is_done_is_not_done_again_and_what_is_missing_is_named(bench, monkeypatch, tmp_path):
     done = []
     monkeypatch.setattr(
         bench, "PROGRAM_SET", {"x": bench.Program((), "true"), "y": bench.Program(("no-such-program",), "")}
     )
 
-    def measure(name, place, linux_class, number):
-        done.append((linux_class, number))
+    def measure(name, place, linux_class, folder, *, is_source):
+        assert is_source == (int(folder.name[-1]) < bench.SOURCES)
+        done.append(folder.name)
         if len(done) == 8:
             raise SchedlabError("interrupted")
         return run(linux_class, 1)
 
     monkeypatch.setattr(bench, "measure", measure)
+    monkeypatch.setattr(bench, "predict_all", lambda folder: {})
     with pytest.raises(SchedlabError, match="interrupted"):
         bench.run_program("x", tmp_path)
     assert len(bench.run_program("x", tmp_path)) == 15 == len(done) - 1 == len(set(done))

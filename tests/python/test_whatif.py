@@ -14,7 +14,9 @@ from typer.testing import CliRunner
 
 from schedlab.cli.app import app
 from schedlab.errors import NotFoundError, UsageError
+from schedlab.measure.confirm import class_of, recorded_command
 from schedlab.measure.fidelity import TOO_FAR, grade_of, recorded_under, with_slice
+from schedlab.measure.forecast import around, forecast
 from schedlab.measure.whatif import (
     _advise,
     open_subject,
@@ -29,7 +31,7 @@ from schedlab.program import layout
 from schedlab.program.compiler import compile_workload, read_program
 from schedlab.program.vary import joined
 from schedlab.report.over_time import longest_waits, waited_ns, window_of
-from schedlab.report.what_if import confirmed_sentence, fidelity_sentence
+from schedlab.report.what_if import confirmed_sentence, fidelity_sentence, forecast_rows, measured_sentence
 from schedlab.runs.run import make_plan, run_plan
 from schedlab.workload.find import load_workload
 
@@ -200,7 +202,7 @@ def test_grades(recorded, replayed, is_count, grade):
 
 @pytest.mark.parametrize("given, policy, settings", [
     ("SCHED_OTHER", "eevdf", ("eevdf.slice_ns=2100us",)),
-    ("SCHED_BATCH", "eevdf", ("eevdf.slice_ns=2100us", "eevdf.preempt=never")),
+    ("SCHED_BATCH", "eevdf", ("eevdf.slice_ns=2100us", "eevdf.preempt=batch")),
     ("SCHED_FIFO:10", "rt_fifo", ()), ("SCHED_RR:10", "rt_rr", ()), ("Linux", "eevdf", ("eevdf.slice_ns=2100us",)),
 ])  # fmt: skip
 def test_a_class_of_linux_is_replayed_under_the_policy_that_stands_for_it(given, policy, settings):
@@ -400,6 +402,66 @@ def test_waits_are_summed_by_group():
 
 
 # ---- bad input --------------------------------------------------------------------
+
+
+def test_what_linux_would_measure_is_said_with_an_interval_and_measured(copy, tmp_path):
+    """The recording pretends to be Linux's; its best class is measured, once inside and once outside."""
+    run = json.loads((copy / "run.json").read_text())
+    command = {"argv": ["true"], "cpus": [0], "folder": "/"}
+    run |= {"host": "linux", "policy": "SCHED_RR:10", "command": command, "knobs": {}}
+    (copy / "run.json").write_text(json.dumps(run))
+    asked = open_subject(str(copy), tmp_path)
+    said = []
+
+    def measure(linux_class):
+        said.append(linux_class)
+        return {"makespan_ns": run["metrics"]["makespan_ns"] * len(said) ** 3}
+
+    found, _ = what_if(
+        asked, ["rt_fifo"], tmp_path / "out", metrics=["makespan"], n_seeds=2, n_confirm=1, measure=measure
+    )
+    best = found["ranking"][0]
+    made = best["forecast"]["makespan_ns"]
+    assert made["low"] < made["predicted"] < made["high"]
+    assert said == [best["class"]]
+    assert found["measured"]["metrics"]["makespan_ns"]["is_inside"]
+    assert "1 real run under SCHED_" in measured_sentence(found)
+    assert "inside" in measured_sentence(found)
+    assert best["class"] in forecast_rows(found)[0][0]
+    again, _ = what_if(
+        asked, ["rt_fifo"], tmp_path / "out", metrics=["makespan"], n_seeds=2, n_confirm=1, measure=measure
+    )
+    assert not again["measured"]["metrics"]["makespan_ns"]["is_inside"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "knobs", "linux_class"),
+    [
+        ("rt_fifo", {}, "SCHED_FIFO:10"),
+        (
+            "eevdf:slice_ns=5ms",
+            {"slice_ns": 5_000_000, "preempt": 1, "slice_source": 0},
+            "SCHED_OTHER:5000us",
+        ),
+        ("eevdf", {"slice_ns": 1_400_000, "preempt": 3, "slice_source": 0}, "SCHED_BATCH:1400us"),
+        ("eevdf", {"slice_ns": 1_400_000, "preempt": 2, "slice_source": 0}, None),
+        ("rt_rr", {"slice_ns": 1}, None),
+        ("mlfq", {}, None),
+    ],
+)
+def test_a_policy_is_a_class_of_linux_or_none(policy, knobs, linux_class):
+    assert class_of(policy, knobs) == linux_class
+
+
+def test_only_a_recorded_command_can_be_run_again(recording):
+    with pytest.raises(UsageError, match="no command that can be run again"):
+        recorded_command(json.loads((recording / "run.json").read_text()))
+
+
+def test_intervals_of_forecasts_are_of_what_was_validated():
+    assert forecast("makespan_ns", "good", 1e9)["low"] < 1e9 < forecast("makespan_ns", "good", 1e9)["high"]
+    assert forecast("switches_voluntary", "good", 10) is None
+    assert around("wakeup_ns_p99", 0.0, (-0.5, 0.5)) == (0.0, 5e5), "a share of a millisecond at least"
 
 
 def test_wrong_words_are_refused_with_the_remedy(recording, tmp_path):

@@ -17,6 +17,7 @@
 #define LAG_SLACK_NS 3000ULL		/* a task ahead of V by no more is eligible */
 #define DEFAULT_PRIORITY 5
 #define LAG_SLICES 2
+#define NR_DELAYED_MAX 64	/* more that sleep and owe are not counted meanwhile */
 /* On several CPUs; below one tick, ordinary waiting would be forgone. */
 #define LAG_MIN_NS 20000000ULL
 
@@ -30,6 +31,7 @@ struct task_ctx {
 	u64 charged_ns;		/* ... and when that was, or when it became runnable */
 	bool has_yielded;
 	bool is_new;		/* has never run */
+	bool is_delayed;	/* sleeps and owes: see struct delayed */
 };
 DEFINE_TASK_CTX(struct task_ctx);
 
@@ -44,6 +46,17 @@ static s64 mean_sum;		/* of weight * (v - base), over all runnable tasks */
 static u64 total_weight;	/* of all runnable tasks, the running ones included */
 static u64 nr_running;
 static u64 since_ns;		/* sum of charged_ns of the running tasks; wraps */
+/*
+ * Tasks that sleep and owe. They count in V until one of them would be chosen, which is
+ * when it is taken off ("delayed dequeue" in Linux), or wakes up.
+ */
+static struct delayed {
+	u64 v;
+	u64 deadline;
+	u64 weight;
+	s32 pid;
+} delayed[NR_DELAYED_MAX];
+static u32 nr_delayed;		/* slots in use, the first ones */
 
 static u64 vtime_of(u64 ns, u64 weight)
 {
@@ -102,6 +115,28 @@ static __always_inline u64 mean_at(u64 now_ns)
 	if (ahead_ns > 0)
 		sum += ahead_ns * (s64)VTIME_PER_NS;
 	return mean_base + (u64)divide_signed(sum, total_weight);
+}
+
+/* A task of @weight at @v does not count any more. Context: eevdf_lock is held. */
+static __always_inline void uncount(u64 v, u64 weight, u64 mean)
+{
+	total_weight -= weight;
+	mean_sum -= (s64)(v - mean_base) * (s64)weight;
+	if (total_weight)
+		return;
+	mean_base = mean;
+	mean_sum = 0;
+}
+
+/* Context: eevdf_lock is held, slot @i is in use. */
+static __always_inline void free_delayed(u32 i)
+{
+	struct delayed *last;
+
+	nr_delayed--;
+	last = ARRAY_ELEM_PTR(delayed, nr_delayed, NR_DELAYED_MAX);
+	if (last && i < NR_DELAYED_MAX)
+		delayed[i] = *last;
 }
 
 static u64 mean_of(u64 now_ns)
@@ -168,20 +203,112 @@ static void charge(struct task_struct *p, struct task_ctx *tc)
 		make_request(p, tc);
 }
 
+enum { FORGIVE_EARLIER, FORGIVE_ELIGIBLE, FORGIVE_ALL };
+
+/*
+ * Take off the delayed tasks that are eligible and come before @deadline, or at any
+ * deadline, or all: their debt is forgiven. Return: how many, each of which moves V.
+ * Not static, as eevdf_is_delayed_first(): the kernel's verifier reads it once for all callers.
+ */
+__noinline u32 eevdf_forgive(u64 now_ns, u32 which, u64 deadline)
+{
+	u32 before = nr_delayed;
+	u64 mean;
+	u32 i;
+
+	if (!before)
+		return 0;
+	bpf_spin_lock(&eevdf_lock);
+	mean = mean_at(now_ns);
+	/* From the last on, since the last one moves into a slot that is freed. */
+	for (i = NR_DELAYED_MAX; i-- > 0;) {
+		const struct delayed *d = &delayed[i];
+
+		if (i >= nr_delayed ||
+		    (which != FORGIVE_ALL && time_before(mean, d->v)) ||
+		    (which == FORGIVE_EARLIER && !time_before(d->deadline, deadline)))
+			continue;
+		uncount(d->v, d->weight, mean);
+		free_delayed(i);
+	}
+	bpf_spin_unlock(&eevdf_lock);
+	return before - nr_delayed;
+}
+
+/* Whether a delayed task would be chosen before @deadline; 1 or 0. */
+__noinline u32 eevdf_is_delayed_first(u64 mean, u64 deadline)
+{
+	u32 i;
+
+	for (i = 0; i < NR_DELAYED_MAX && i < nr_delayed; i++) {
+		if (time_before_eq(delayed[i].v, mean) &&
+		    time_before(delayed[i].deadline, deadline))
+			return 1;
+	}
+	return 0;
+}
+
+/* Context: eevdf_lock is held. Return: whether there was room. */
+static __always_inline bool delay(struct task_struct *p, const struct task_ctx *tc)
+{
+	struct delayed *d = ARRAY_ELEM_PTR(delayed, nr_delayed, NR_DELAYED_MAX);
+
+	if (!d)
+		return false;
+	*d = (struct delayed){ tc->v, tc->deadline, tc->weight, p->pid };
+	nr_delayed++;
+	return true;
+}
+
+/*
+ * A delayed task wakes up, or is no more. Return: whether it owes still, and then stays
+ * counted if it @may_stay; else its lag is what is left of it.
+ */
+static bool end_delay(struct task_struct *p, struct task_ctx *tc, bool may_stay)
+{
+	u64 now_ns = scx_bpf_now();
+	bool owes = false;
+	u64 mean;
+	u32 i;
+
+	tc->is_delayed = false;
+	tc->lag = 0;
+	bpf_spin_lock(&eevdf_lock);
+	for (i = 0; i < NR_DELAYED_MAX && i < nr_delayed; i++) {
+		if (delayed[i].pid != p->pid)
+			continue;
+		free_delayed(i);
+		mean = mean_at(now_ns);
+		owes = time_before(mean, tc->v);
+		if (owes && may_stay)
+			break;
+		if (owes)
+			tc->lag = (s64)(mean - tc->v);
+		uncount(tc->v, tc->weight, mean);
+		break;
+	}
+	bpf_spin_unlock(&eevdf_lock);
+	return owes && may_stay;
+}
+
 /*
  * Put a task that was not runnable where its lag is what it was; V moves as it comes,
- * by its part of all weight. What it owed is less if V went on since then: it stays
- * where it was, unless V has passed it, and is never better off for that. (In Linux it
- * is not taken off the queue until then: "delayed dequeue".)
+ * by its part of all weight. If it owes what it owed when it went to sleep, it stays
+ * where it was, with the deadline that it had.
  */
 static void join(struct task_struct *p, struct task_ctx *tc)
 {
 	u64 weight = p->scx.weight;
 	u64 now_ns = scx_bpf_now();
 	bool still_owes = false;
-	s64 lag = tc->lag;
+	s64 lag;
 	u64 v;
 
+	if (tc->is_delayed && end_delay(p, tc, weight == tc->weight)) {
+		tc->charged_ns = now_ns;
+		return;
+	}
+	lag = tc->lag;
 	if (weight != tc->weight)
 		lag = divide_signed(lag * (s64)tc->weight, weight);
 	bpf_spin_lock(&eevdf_lock);
@@ -203,7 +330,7 @@ static void join(struct task_struct *p, struct task_ctx *tc)
 }
 
 /* Context: the task is charged. */
-static void leave(struct task_ctx *tc)
+static void leave(struct task_struct *p, struct task_ctx *tc, bool is_asleep)
 {
 	s64 max = (s64)lag_max(tc);
 	u64 now_ns = scx_bpf_now();
@@ -211,13 +338,12 @@ static void leave(struct task_ctx *tc)
 
 	bpf_spin_lock(&eevdf_lock);
 	v = mean_at(now_ns);
-	total_weight -= tc->weight;
-	mean_sum -= (s64)(tc->v - mean_base) * (s64)tc->weight;
-	if (!total_weight) {
-		mean_base = v;
-		mean_sum = 0;
-	}
+	tc->is_delayed = is_asleep && time_before(v, tc->v) && delay(p, tc);
+	if (!tc->is_delayed)
+		uncount(tc->v, tc->weight, v);
 	bpf_spin_unlock(&eevdf_lock);
+	if (tc->is_delayed)
+		return;
 	tc->lag = (s64)(v - tc->v);
 	if (tc->lag > max)
 		tc->lag = max;

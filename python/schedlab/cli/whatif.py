@@ -23,6 +23,15 @@ SubjectArgument = Annotated[
         metavar="TRACE|RUN|WORKLOAD", help="A trace to import, the folder of a run, or a workload."
     ),
 ]
+ConfirmOption = Annotated[
+    int,
+    typer.Option(
+        min=0,
+        max=100,
+        metavar="RUNS",
+        help="Run the recorded command so often under the best class of Linux.",
+    ),
+]
 MetricsOption = typer.Option(metavar="METRIC", help="Such as wakeup_p99, throughput; several give a front.")
 
 
@@ -58,6 +67,7 @@ def whatif(
     ] = "",
     settings: SettingsOption = [],  # noqa: B006
     seeds: Annotated[int, typer.Option(help="Variations of the work; the first is as it was recorded.")] = 10,
+    confirm: ConfirmOption = 0,
     out: OutOption = None,
     as_json: JsonOption = False,
     **options: Any,
@@ -77,6 +87,7 @@ def whatif(
         "weight": weight,
         "settings": settings,
         "n_seeds": seeds,
+        "n_confirm": confirm,
     }
     with Progress() as progress:
         found, result = what_if(
@@ -126,6 +137,7 @@ def tune(
     ] = [],  # noqa: B006
     settings: SettingsOption = [],  # noqa: B006
     seed: Annotated[int, typer.Option(min=0, help="Of the search.")] = 1,
+    confirm: ConfirmOption = 0,
     out: Annotated[
         Path | None, typer.Option(help="Folder; the same command goes on there. Default: out/<time>.")
     ] = None,
@@ -141,23 +153,17 @@ def tune(
     from ..show.progress import Progress
 
     search.need_optuna()
-    question = search.read_question(
-        split_names(minimise),
-        split_names(maximise),
-        subject_to,
-        trials=trials,
-        seeds=seeds,
-        held_out=held_out,
-        seed=seed,
-    )
+    counts = {"trials": trials, "seeds": seeds, "held_out": held_out, "seed": seed}
+    question = search.read_question(split_names(minimise), split_names(maximise), subject_to, **counts)
     folder = out or fresh_folder()
-    given: dict[str, Any] = {"settings": settings, "knobs": split_names(knob), "command_line": command_line()}
+    given: dict[str, Any] = {"settings": settings, "knobs": split_names(knob), "n_confirm": confirm}
     with Progress() as progress:
         found, _ = search.tune(
             open_subject(subject, folder),
             policy,
             folder,
             question,
+            command_line=command_line(),
             on_start=progress.expect,
             on_result=progress.advance,
             **given,

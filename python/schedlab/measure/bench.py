@@ -294,7 +294,7 @@ def _record(result: BenchResult, launcher: Launcher, errors: Path, tell: Callabl
 
 def _refuse_forks(plan: BenchPlan, launcher: Launcher) -> None:
     """Under SCHED_DEADLINE a fork fails with EAGAIN, which measures nothing."""
-    deadline = [each for each in plan.classes if each.runtime_ns]
+    deadline = [each for each in plan.classes if each.is_deadline]
     if not deadline:
         return
     for argv in (plan.argv, *plan.background):

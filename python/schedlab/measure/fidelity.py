@@ -37,7 +37,7 @@ GROUPS_MAX, GROUP_SHARE_MIN = 8, 0.01
 #: The policy that stands for each of Linux's classes.
 _OF_CLASS = {"SCHED_OTHER": "eevdf", "SCHED_BATCH": "eevdf", "SCHED_IDLE": "eevdf", "SCHED_FIFO": "rt_fifo",
              "SCHED_RR": "rt_rr"}  # fmt: skip
-#: Tasks of these classes preempt no other when they wake up or start (Linux's wakeup_preempt_fair()).
+#: Tasks of these classes preempt, when they wake up or start, only who has used a slice (wakeup_preempt_fair()).
 _PREEMPT_NEVER = ("SCHED_BATCH", "SCHED_IDLE")
 #: Linux's slice of its fair class on one CPU; it grows with 1 + log2 of the CPUs, of which up to 8 count.
 _FAIR_SLICE_NS, _FAIR_CPUS_MAX = 700_000, 8
@@ -60,7 +60,7 @@ def recorded_under(run: Mapping[str, Any], folder: Path | None = None) -> Under:
         name = given.partition(":")[0]
         policy = _OF_CLASS.get(name, "eevdf")
         note = "" if name in _OF_CLASS else _mixed(run) if name == "Linux" else f"no policy stands for {name}"
-        never = ("eevdf.preempt=never",) if name in _PREEMPT_NEVER else ()
+        never = ("eevdf.preempt=batch",) if name in _PREEMPT_NEVER else ()
         return Under(policy, (*fair_slice(run), *never) if policy == "eevdf" else (), note=note)
     policy = given.partition(":")[0]
     files = (run.get("source") or {}).get("files") or []
@@ -120,6 +120,12 @@ def grade_of(recorded: float, replayed: float, *, is_count: bool, unsure: float 
     return next((grade for limit, grade in GRADES if recorded and error <= limit * recorded), TOO_FAR)
 
 
+def grade_metric(name: str, recorded: float, replayed: float, *, unsure: float = 0.0) -> str:
+    """Grade one metric."""
+    is_count = DICTIONARY[name].unit == "1" and float(recorded).is_integer()
+    return grade_of(recorded, replayed, is_count=is_count, unsure=unsure)
+
+
 def fidelity_of(
     run: dict[str, Any],
     folder: Path | None,
@@ -143,7 +149,6 @@ def fidelity_of(
     for name in dict.fromkeys((*asked, *_ALWAYS)):
         before, after = metrics.get(name), replayed["metrics"].get(name)
         if before is not None and after is not None:
-            is_count = DICTIONARY[name].unit == "1" and float(before).is_integer()
             others = [run["metrics"][name] for run in varied if run["metrics"].get(name) is not None]
             mean = sum(others) / len(others) if others else after
             worst = max(after, mean, key=lambda value: abs(value - before))
@@ -156,7 +161,7 @@ def fidelity_of(
             unsure = differ_ns * max(1, n_sums) * (DICTIONARY[name].unit == "ns")
             found["rows"].append({
                 "metric": name, "recorded": before, "replayed": after, "varied": mean,
-                "ratio": worst / before if before else None, "grade": grade_of(before, worst, is_count=is_count, unsure=unsure),
+                "ratio": worst / before if before else None, "grade": grade_metric(name, before, worst, unsure=unsure),
             })  # fmt: skip
     grades = {row["metric"]: row for row in found["rows"]}
     first = next((grades[name] for name in asked if name in grades), None)

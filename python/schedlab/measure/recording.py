@@ -100,9 +100,11 @@ def record_command(
         complaint=complaint,
         window=window,
         steal_ns=steal_since(steal),
-        slice_ns=slice_of_linux(),
+        slice_ns=linux_class.slice_ns or slice_of_linux(),
     )
-    run["command"] = report
+    # With what is needed to run it again.
+    again = {"argv": [*argv], "cpus": [*cpus], "folder": os.getcwd()}
+    run["command"] = report and report | again
     return _finish(out, events, run)
 
 

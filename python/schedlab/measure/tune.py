@@ -21,6 +21,7 @@ import shutil
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +40,10 @@ from ..runs.workers import do_runs, n_workers_of
 from ..stats.bootstrap import ROUNDING
 from ..stats.decide import decide
 from ..stats.inference import CONFIDENCE
+from .confirm import class_of, confirm, record_again, recorded_command
+from .forecast import forecast
 from .knob_ranges import Range, ranges_of
-from .whatif import MATTERS_MIN, Subject, load_command, read_metrics
+from .whatif import MATTERS_MIN, Subject, grades_of, load_command, read_metrics
 
 TUNE_FILE, STUDY_FILE = "tune.json", "study.journal"
 #: Settings tried between two looks at what is known, on every machine.
@@ -172,11 +175,19 @@ def violation(condition: Condition, default: float, value: float) -> float:
 def tune(
     subject: Subject, policy: str, out: Path, question: Question, *,
     settings: Sequence[str] = (), knobs: Sequence[str] = (), command_line: str = "",
+    n_confirm: int = 0, measure: Callable[[str], dict[str, Any]] | None = None,
     on_start: Callable[[int], None] | None = None, on_result: Callable[[dict[str, Any]], None] | None = None,
     **options: Any,
 ) -> tuple[dict[str, Any], RunSet]:  # fmt: skip
-    """Search, and hold the best against the default; returns what `tune.json` has, and the held-out runs."""
+    """Search, and hold the best against the default; returns what `tune.json` has, and the held-out runs.
+
+    With `n_confirm` the best is measured as often where it is a class of Linux: the recorded command anew, or what `measure`
+    gives for a class.
+    """
     optuna = need_optuna()
+    if n_confirm and measure is None:
+        recorded_command(subject.run)  # else it is refused before all the work
+        measure = partial(record_again, subject.run, out=out / "confirm")
     plan = make_plan(
         [subject.workload], [policy], out, n_seeds=1, settings=settings, command_line=command_line, **options
     )
@@ -205,8 +216,13 @@ def tune(
         _search(optuna, study, trials, ranges, question, default, at_default, on_result)
         found = _answer(optuna, study, trials, ranges, question, default, names)
         result = _confirm(found, trials, prepared, plan, question, default, names)
+        _forecast(found, subject, trials, names, out / "work", options)
     finally:
         shutil.rmtree(out / "work", ignore_errors=True)
+    if n_confirm and found["class"] and measure:
+        found["measured"] = {"policy": found["front"][0]["policy"]} | confirm(
+            found["class"], found["forecast"], partial(measure, found["class"]), n_confirm
+        )
     write_json(out / TUNE_FILE, found)
     return found, result
 
@@ -393,6 +409,23 @@ def _confirm(
     found["load"] = best and load_command(plan.policies[0], knobs_of_best, engine=engine_of(plan.execution))
     shown = {id(run): run for group in sides["held_out"] for run in group}
     return finish(kept, [*shown.values()])
+
+
+def _forecast(
+    found: dict[str, Any], subject: Subject, trials: Trials, names: Sequence[str], scratch: Path, options: Mapping[str, Any]
+) -> None:  # fmt: skip
+    """What Linux would measure under the best setting; and which of its classes that is."""
+    found |= {"class": None, "forecast": {}, "measured": None}
+    if not found["front"] or subject.run.get("host") != "linux":
+        return
+    best = found["front"][0]
+    replayed = trials.known[best["policy"], 1]["metrics"]
+    found["class"] = class_of(best["policy"], trials.base.values | best["values"])
+    grades = grades_of(subject, names, scratch, options)
+    for name in names:
+        made = forecast(name, grades.get(name, ""), replayed[name])
+        if made:
+            found["forecast"][name] = made
 
 
 def _compared(

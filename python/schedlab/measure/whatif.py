@@ -33,6 +33,7 @@ from ..model import CPUS_MAX
 from ..policy.build import build_policy
 from ..policy.find import list_policies, load_policy, show_value
 from ..program.file import read_program
+from ..report.by_task import is_disturbed
 from ..runs.case import folder_name
 from ..runs.compare import compare_runs, compare_values
 from ..runs.plan import Plan
@@ -41,7 +42,9 @@ from ..stats.decide import HEADLINE, decide, entry
 from ..stats.inference import CONFIDENCE, compare_paired
 from ..workload.find import load_workload
 from ..workload.model import Workload
-from .fidelity import TOO_FAR, fair_slice, fidelity_of, recorded_under
+from .confirm import class_of, confirm, record_again, recorded_command
+from .fidelity import TOO_FAR, fair_slice, fidelity_of, grade_metric, recorded_under
+from .forecast import forecast
 from .recording import import_trace
 from .replay import keep_recorded, load_recorded, read_run
 
@@ -182,12 +185,21 @@ def what_if(
     weight: str = "",
     settings: Sequence[str] = (),
     n_seeds: int = SEEDS,
+    n_confirm: int = 0,
+    measure: Callable[[str], dict[str, Any]] | None = None,
     command_line: str = "",
     on_start: Callable[[int], None] | None = None,
     on_result: Callable[[dict[str, Any]], None] | None = None,
     **options: Any,
 ) -> tuple[dict[str, Any], RunSet]:
-    """Rank alternatives; returns what `whatif.json` has, and the runs."""
+    """Rank alternatives; returns what `whatif.json` has, and the runs.
+
+    With `n_confirm` the best that is a class of Linux is measured as often: the recorded command anew, or what `measure`
+    gives for a class.
+    """
+    if n_confirm and measure is None:
+        recorded_command(subject.run)  # else it is refused before all the work
+        measure = partial(record_again, subject.run, out=out / "confirm")
     asked = read_metrics(metrics)
     under = recorded_under(subject.run, subject.folder) if subject.run else None
     names = list(policies) or sorted(list_policies(), key=lambda name: name != LINUX_DEFAULT)
@@ -210,12 +222,13 @@ def what_if(
         runs.runs, waits, n_seeds, {name: words for name, (words, _) in changes.items()}
     )
     baseline = alternatives[0]
-    found = {
+    found: dict[str, Any] = {
         "subject": subject.workload.name, "is_recording": subject.folder is not None, "cpus": baseline.cpus,
         "metrics": asked, "seeds": n_seeds, "vary_share": subject.workload.vary_share,
         "baseline": baseline.policy, "confidence": CONFIDENCE, "fidelity": None, "ranking": [],
         "failed": [{"policy": each.policy, "change": each.change, "error": each.error} for each in alternatives if each.error],
         "warnings": _warnings(runs.comparisons, asked) + _window_warnings(subject.workload, workloads), "winner": None, "confirmed": None, "load": None, "advice": "",
+        "measured": None,
     }  # fmt: skip
     if baseline.error:
         found["advice"] = f"none: under {baseline.policy}, which all others are held against, runs failed"
@@ -226,7 +239,13 @@ def what_if(
                 subject.run, subject.folder, under, exact, varied, baseline.waits[1], asked, group_of
             )
         _rank(found, [each for each in alternatives if not each.error])
+        _forecast(found, subject, [each for each in alternatives if not each.error])
         _advise(found, plan, partial(_confirm, found, plan, on_start, on_result))
+        best = next((row for row in found["ranking"] if row.get("class")), None)
+        if n_confirm and best and measure:
+            found["measured"] = {"policy": best["policy"]} | confirm(
+                best["class"], best["forecast"], partial(measure, best["class"]), n_confirm
+            )
     write_json(out / WHATIF_FILE, found)
     return found, runs
 
@@ -386,6 +405,43 @@ def _rank(found: dict[str, Any], alternatives: Sequence[Alternative]) -> None:
         (m for row in found["ranking"] if not row["is_baseline"] for m in row["metrics"].values()),
         confidence=CONFIDENCE,
     )
+
+
+def grades_of(
+    subject: Subject, names: Sequence[str], scratch: Path, options: Mapping[str, Any]
+) -> dict[str, str]:
+    """How faithful the replay of a recording is, by metric: replayed once, under what it was recorded under."""
+    if is_disturbed(subject.run):
+        return {}
+    under = recorded_under(subject.run, subject.folder)
+    plan = make_plan(
+        [subject.workload],
+        [under.policy],
+        scratch,
+        n_seeds=1,
+        settings=under.settings,
+        **{**under.options, **options},
+    )
+    (run,) = run_plan(replace(plan, is_kept=False)).runs
+    recorded, replayed = subject.run.get("metrics") or {}, run["metrics"]
+    has = [name for name in names if recorded.get(name) is not None and replayed.get(name) is not None]
+    return {name: grade_metric(name, recorded[name], replayed[name]) for name in has}
+
+
+def _forecast(found: dict[str, Any], subject: Subject, alternatives: Sequence[Alternative]) -> None:
+    """What Linux would measure under each policy, for the work as it is; and which of its classes that is."""
+    grades = {row["metric"]: row["grade"] for row in (found["fidelity"] or {"rows": []})["rows"]}
+    exact = {(each.policy, each.change): each.runs[1] for each in alternatives if 1 in each.runs}
+    for row in found["ranking"]:
+        run = exact.get((row["policy"], row["change"]))
+        if subject.run.get("host") != "linux" or row["change"] or run is None:
+            continue
+        row["class"] = class_of(row["policy"], row["knobs"])
+        row["forecast"] = {
+            name: made
+            for name in found["metrics"]
+            if name in grades and (made := forecast(name, grades[name], run["metrics"][name])) is not None
+        }
 
 
 def _groups(before: dict[int, Waits], after: dict[int, Waits]) -> list[dict[str, Any]]:

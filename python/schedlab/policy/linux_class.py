@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Linux's scheduling classes by their own names, as a command line has them.
 
-    SCHED_OTHER (nice as we are)  SCHED_OTHER:5 (nice)  SCHED_BATCH  SCHED_IDLE
+    SCHED_OTHER (nice as we are)  SCHED_OTHER:5 (nice)  SCHED_OTHER:3ms (slice)  SCHED_OTHER:5/3ms
+    SCHED_BATCH, as SCHED_OTHER  SCHED_IDLE
     SCHED_FIFO:10  SCHED_RR:10 (priority)  SCHED_DEADLINE:5ms/10ms/10ms
     SCHED_OTHER+editor=SCHED_FIFO:10  a workload whose tasks 'editor' have another class
 
@@ -38,6 +39,8 @@ _OTHER_NAMES = {"SCHED_NORMAL": "SCHED_OTHER", "SCHED_EXT": None}
 CLASS_FILE = Path("/proc/self/sched")
 #: Linux takes no runtime below 1,024 ns, since it counts in that grain.
 RUNTIME_MIN_NS = 1024
+#: A slice of the fair class beyond these Linux moves to the nearer of them, without a word.
+SLICE_MIN_NS, SLICE_MAX_NS = 100_000, 100_000_000
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,7 @@ class LinuxClass:
     number: int  #: Linux's number of the class.
     priority: int = 0  #: 1 to 98 for real-time classes, else 0.
     nice: int = 0  #: -20 to 19 for SCHED_OTHER and SCHED_BATCH, else 0.
+    slice_ns: int = 0  #: Of SCHED_OTHER and SCHED_BATCH, of the command and what it starts; 0: the machine's.
     #: `runtime_ns`, `deadline_ns`, `period_ns`: Of SCHED_DEADLINE, else 0.
     runtime_ns: int = 0
     deadline_ns: int = 0
@@ -58,7 +62,12 @@ class LinuxClass:
     @property
     def is_realtime(self) -> bool:
         """Whether it goes before all that is not: FIFO, RR and DEADLINE."""
-        return bool(self.priority or self.runtime_ns)
+        return bool(self.priority or self.is_deadline)
+
+    @property
+    def is_deadline(self) -> bool:
+        """Whether it is SCHED_DEADLINE, under which Linux refuses forks."""
+        return self.number == NUMBERS["SCHED_DEADLINE"]
 
     @property
     def has_weights(self) -> bool:
@@ -72,7 +81,8 @@ class LinuxClass:
             "policy": self.number,
             "priority": self.priority,
             "nice": self.nice,
-            "runtime_ns": self.runtime_ns,
+            # Where Linux (6.12 and later) has the slice of its fair class.
+            "runtime_ns": self.runtime_ns or self.slice_ns,
             "deadline_ns": self.deadline_ns,
             "period_ns": self.period_ns,
         }
@@ -95,7 +105,10 @@ def parse_workload_class(text: str) -> LinuxClass:
         task, _, name = part.partition("=")
         if not task or not name:
             raise UsageError(f"{text}: '+{part}' is no TASK=CLASS, such as +editor=SCHED_FIFO:10")
-        of_tasks.append((task, parse_class(name)))
+        own = parse_class(name)
+        if own.slice_ns:
+            raise UsageError(f"{text}: '{name}': a slice is of all tasks; write it before the first '+'")
+        of_tasks.append((task, own))
     if len(rest) > TASK_CLASSES_MAX:
         raise UsageError(f"{text}: at most {TASK_CLASSES_MAX} names of tasks may have a class of their own")
     return replace(parse_class(first), name=text, of_tasks=tuple(of_tasks))
@@ -129,7 +142,11 @@ def parse_class(text: str) -> LinuxClass:
         if parameter:
             raise UsageError(f"{text}: SCHED_IDLE has no parameter; leave out ':{parameter}'")
         return LinuxClass(text, NUMBERS[name])
-    return LinuxClass(text, NUMBERS[name], nice=_nice(text, parameter))
+    nice, slash, slice_text = parameter.partition("/")
+    if not slash and nice[:1].isdecimal() and nice[-1:].isalpha():
+        nice, slice_text = "", nice
+    slice_ns = _slice(text, slice_text) if slash or slice_text else 0
+    return LinuxClass(text, NUMBERS[name], nice=_nice(text, nice), slice_ns=slice_ns)
 
 
 def _priority(text: str, parameter: str) -> int:
@@ -159,6 +176,14 @@ def _nice(text: str, parameter: str) -> int:
     if not -20 <= value <= 19:
         raise UsageError(f"{text}: the nice value must be -20 to 19")
     return value
+
+
+def _slice(text: str, given: str) -> int:
+    """Of a fair class."""
+    slice_ns = parse_duration(given, place=text)
+    if not SLICE_MIN_NS <= slice_ns <= SLICE_MAX_NS:
+        raise UsageError(f"{text}: Linux takes slices from 0.1 to 100 ms; write one, such as 3ms")
+    return slice_ns
 
 
 def _deadline(text: str, parameter: str) -> LinuxClass:

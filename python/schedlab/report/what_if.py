@@ -116,6 +116,38 @@ def ranking_rows(found: dict[str, Any]) -> list[list[str]]:
     return rows
 
 
+def forecast_rows(found: dict[str, Any]) -> list[list[str]]:
+    """What Linux would measure of each metric, with its interval; only for the work as it is."""
+    rows = []
+    for row in found["ranking"]:
+        if made := row.get("forecast"):
+            name = row["policy"] + (f" as {row['class']}" if row["class"] else "")
+            rows.append([name, *(forecast_text(each, made.get(each)) for each in found["metrics"])])
+    return rows
+
+
+def forecast_text(metric: str, made: dict[str, float] | None) -> str:
+    """A prediction with its interval."""
+    if made is None:
+        return "-"
+    predicted, low, high = (show_number(metric, made[key]) for key in ("predicted", "low", "high"))
+    return f"{predicted}, {low} .. {high}"
+
+
+def measured_sentence(found: dict[str, Any]) -> str:
+    """What real runs of the best say; empty where there were none."""
+    measured = found.get("measured")
+    if not measured:
+        return ""
+    parts = [
+        f"{name} {show_number(name, each['measured'])}, "
+        f"{'inside' if each['is_inside'] else 'outside'} {show_number(name, each['low'])} .. {show_number(name, each['high'])}"
+        for name, each in measured["metrics"].items()
+    ]
+    runs = f"{measured['runs']} real run{'s' * (measured['runs'] > 1)}"
+    return f"{runs} under {measured['class']}, which is {measured['policy']}: {'; '.join(parts)}"
+
+
 def group_rows(row: dict[str, Any]) -> list[list[str]]:
     """Groups of tasks by how much longer, or less long, they wait."""
     return [
@@ -142,6 +174,7 @@ def confirmed_sentence(found: dict[str, Any]) -> str:
     )
 
 
+FORECAST_CAPTION = "The recording replayed as it is, and what nine of ten real runs were between, of other programs whose replay was as faithful."
 GROUP_HEADS = ("group", "tasks", "baseline", "then", "change", "longest")
 
 
@@ -192,6 +225,8 @@ def what_if_section(folder: Path, bodies: Sequence[dict[str, Any]]) -> dict[str,
         "fidelity": fidelity_sentence(found),
         "recorded": [_table(*each) for each in recorded if each[2]],
         "ranking": _table(caption, ("policy", *metrics), ranking_rows(found)) if found["ranking"] else None,
+        "forecast": _table(FORECAST_CAPTION, ("policy", *metrics), forecast_rows(found)) if forecast_rows(found) else None,
+        "measured": measured_sentence(found),
         "moments": _moments(found, bodies),
         "confirmed": confirmed_sentence(found),
         "advice": found["advice"],

@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.markup import escape
 
-from ..report.what_if import change_text
+from ..report.what_if import FORECAST_CAPTION, change_text, forecast_text, measured_sentence
 from ..stats.sentences import show_number
 from .tables import say
 from .whatif import show_rows
@@ -50,7 +50,14 @@ def show_tuned(found: dict[str, Any]) -> None:
             if each["held_out"]
         ]
         show_rows(title, ("policy", *objectives), rows)
+    if found["forecast"] and best is not None:
+        rows = [[name, forecast_text(name, made)] for name, made in found["forecast"].items()]
+        title = f"Linux would measure under {found['class'] or best['policy']}"
+        show_rows(title, ("metric", "from .. to"), rows)
+        say(f"  {FORECAST_CAPTION}")
     print()
+    if text := measured_sentence(found):
+        say(f"[bold]Measured[/]: {escape(text)}.")
     say(f"[bold]Answer[/]: {escape(found['advice'])}.")
     if found["load"]:
         print(f"  {found['load']}")

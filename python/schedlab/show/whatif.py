@@ -13,11 +13,14 @@ from typing import Any
 from rich.markup import escape
 
 from ..report.what_if import (
+    FORECAST_CAPTION,
     GROUP_HEADS,
     best_other,
     confirmed_sentence,
     fidelity_sentence,
+    forecast_rows,
     group_rows,
+    measured_sentence,
     name_of,
     ranking_rows,
     ratio_rows,
@@ -50,6 +53,9 @@ def show_what_if(found: dict[str, Any]) -> None:
             f"  Change from {escape(found['baseline'])} on {counted(found['cpus'], 'CPU')}, {found['confidence']:.0%} interval; "
             "=: not told apart from the first, ?: not from the baseline."
         )
+    if rows := forecast_rows(found):
+        show_rows("Linux would measure", ("policy", *found["metrics"]), rows)
+        say(f"  {FORECAST_CAPTION}")
     for each in found["failed"]:
         say(f"[red]left out[/] {escape(name_of(each))}: {escape(each['error'])}")
     for text in found["warnings"]:
@@ -60,6 +66,8 @@ def show_what_if(found: dict[str, Any]) -> None:
         show_rows(title, ("group", *GROUP_HEADS[1:]), group_rows(best))
     if text := confirmed_sentence(found):
         say(f"[bold]Confirmed[/]: {escape(text)}.")
+    if text := measured_sentence(found):
+        say(f"[bold]Measured[/]: {escape(text)}.")
     say(f"[bold]Advice[/]: {escape(found['advice'])}.")
     if found["load"]:
         print(f"  {found['load']}")

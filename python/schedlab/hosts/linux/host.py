@@ -284,7 +284,7 @@ def usage_of(run: dict[str, Any], n_cpus: int) -> dict[str, Any]:
 
 def refuse_class(linux_class: LinuxClass) -> None:
     """Refuse the class whose tasks may not fork."""
-    if linux_class.runtime_ns or any(own.runtime_ns for _, own in linux_class.of_tasks):
+    if linux_class.is_deadline or any(own.is_deadline for _, own in linux_class.of_tasks):
         raise UsageError(
             f"{linux_class.name}: a workload's tasks are forked, which Linux refuses under SCHED_DEADLINE "
             "(EAGAIN); measure a command with schedlab bench"

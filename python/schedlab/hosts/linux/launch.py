@@ -96,7 +96,7 @@ def _raise_failure(command: Command, report: dict[str, Any]) -> None:
     name, reason = command.linux_class.name, os.strerror(number)
     if kind == "scheduler" and number == errno.EPERM:
         limit = (
-            "" if command.linux_class.runtime_ns else ", or raise RLIMIT_RTPRIO (ulimit -r) and RLIMIT_NICE"
+            "" if command.linux_class.is_deadline else ", or raise RLIMIT_RTPRIO (ulimit -r) and RLIMIT_NICE"
         )
         raise UnavailableError(
             f"{name} needs CAP_SYS_NICE: start schedlab as root{limit}; SCHED_OTHER, SCHED_BATCH and "
