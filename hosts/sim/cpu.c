@@ -17,7 +17,7 @@
  */
 #include "sim.h"
 
-static void refresh_key(const struct sim_cpu *c)
+sl_inline void refresh_key(const struct sim_cpu *c)
 {
 	u64 burst = sim_key(c->burst_at_ns, SIM_CLASS_BURST);
 	u64 resched = sim_key(c->resched_at_ns, SIM_CLASS_RESCHED);
@@ -43,10 +43,8 @@ static u64 tick_at_or_after(u64 t_ns)
  * burst ends before the slice does, this is called again before that tick. A
  * tick that is due at this very instant stays due.
  */
-sl_inline void set_tick(struct sim_cpu *c)
+sl_inline void set_tick(struct sim_cpu *c, const struct sl_task *t)
 {
-	const struct sl_task *t = &c->running->core;
-
 	if (c->tick_at_ns == sim_now_ns)
 		return;
 	if (sim.has_ticks)
@@ -72,7 +70,7 @@ void sim_slice_changed(struct sl_task *t)
 		return;
 	sl_task_charge(t, sim_now_ns / sim.options->tick_ns * sim.options->tick_ns);
 	sl_task_set_slice(t, slice_ns);
-	set_tick(c);
+	set_tick(c, t);
 	refresh_key(c);
 }
 
@@ -92,30 +90,27 @@ static void count_down(struct sim_cpu *c)
  */
 sl_inline void go_on(struct sim_cpu *c, enum sim_next next)
 {
+	struct sim_task *t = c->running;
+
 	while (next != SIM_NEXT_NOTHING && !sim.is_over) {
 		if (next != SIM_NEXT_RUN) {
-			bool is_running = sim_schedule(c, (enum sl_why)next);
-
+			t = sim_schedule(c, (enum sl_why)next);
 			if (unlikely(next == SIM_NEXT_EXIT) && !--sim.nr_left)
 				sim.is_over = true;
-			if (!is_running || sim.is_over)
+			if (!t || sim.is_over)
 				return;
-		}
-		if (!c->running->remaining_ns) {
-			/* What brought it here was not spurious. */
-			c->nr_kicks = 0;
-			next = sim_interpret(c->running);
-			if (next != SIM_NEXT_RUN)
-				continue;
-			if (sim.is_over)
-				return;
-		}
-		if (c->running->remaining_ns) {
-			c->burst_at_ns = sim_instant(sim_now_ns + c->running->remaining_ns);
-			set_tick(c);
-			return;
 		}
 		next = SIM_NEXT_RUN;
+		if (!t->remaining_ns) {
+			/* What brought it here was not spurious. */
+			c->nr_kicks = 0;
+			next = sim_interpret(t);
+		}
+		if (next == SIM_NEXT_RUN && t->remaining_ns) {
+			c->burst_at_ns = sim_instant(sim_now_ns + t->remaining_ns);
+			set_tick(c, &t->core);
+			return;
+		}
 	}
 }
 
@@ -147,7 +142,7 @@ static enum sim_next handle_tick(struct sim_cpu *c)
 	if (sim_tick())
 		return SIM_NEXT_RESCHED;
 	steal_tick(c);
-	set_tick(c);
+	set_tick(c, &c->running->core);
 	return SIM_NEXT_NOTHING;
 }
 
@@ -174,6 +169,8 @@ static enum sim_next handle_resched(struct sim_cpu *c)
 	if (c->kicked_at_ns != sim_now_ns)
 		c->nr_kicks = 0;
 	c->kicked_at_ns = sim_now_ns;
+	if (sim_is_endless())
+		return SIM_NEXT_NOTHING;
 	if (++c->nr_kicks > SIM_PER_INSTANT_MAX) {
 		sim_fail("policy", c->running ? c->running->core.p.pid : 0,
 			 "CPU %u was kicked %u times at %llu ns: on a machine, policy '%s' would waste its time",
@@ -218,7 +215,7 @@ _Static_assert(sizeof(void *) < 8 || (offsetof(struct sl_task, dsq) % 64 == 0 &&
 	       offsetof(struct sim_task, remaining_ns) / 64 ==
 	       offsetof(struct sl_task, wait_ns_max) / 64 &&
 	       offsetof(struct sim_task, player.task) / 64 ==
-	       offsetof(struct sim_task, io_left_bytes) / 64),
+	       offsetof(struct sim_task, owed_ns) / 64),
 	       "a task that only runs and sleeps is in five cache lines of ten");
 
 /*

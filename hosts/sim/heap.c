@@ -28,11 +28,11 @@ _Static_assert(SL_PROGRAM_TASKS_MAX <= 1 << TASK_BITS, "a task's number fits");
 struct events {
 	u64 *keys;	/* sim_key() */
 	u64 *orders;	/* among equal keys; and what the event is */
-	u64 nr;
 	u64 nr_allocated;	/* a power of two */
 };
 static struct events heap, run;
-static u64 run_first;		/* where the ring begins */
+static u64 heap_nr;
+static u64 run_first, run_end;	/* where the ring begins and ends, without going round */
 static u64 run_last_key;	/* of what was put in last: once that is over, not later than now */
 static bool is_first_in_run;	/* the earliest event */
 #define SEQ_ONE (1ULL << (TASK_BITS + KIND_BITS))
@@ -60,9 +60,9 @@ static sl_cold void grow(struct events *events)
 
 static void heap_push(u64 key, u64 order)
 {
-	u64 at = heap.nr++;
+	u64 at = heap_nr++;
 
-	if (unlikely(heap.nr > heap.nr_allocated))
+	if (unlikely(heap_nr > heap.nr_allocated))
 		grow(&heap);
 	while (at > 0) {
 		u64 above = (at - 1) / 4;
@@ -82,15 +82,15 @@ static u64 heap_pop(void)
 	u64 key, order, child;
 	u64 at = 0;
 
-	key = heap.keys[--heap.nr];
-	order = heap.orders[heap.nr];
-	while ((child = 4 * at + 1) < heap.nr) {
-		u64 end = child + 4 < heap.nr ? child + 4 : heap.nr;
+	key = heap.keys[--heap_nr];
+	order = heap.orders[heap_nr];
+	while ((child = 4 * at + 1) < heap_nr) {
+		u64 end = child + 4 < heap_nr ? child + 4 : heap_nr;
 		u64 best = child;
 
 		for (u64 i = child + 1; i < end; i++)
 			best = comes_before(heap.keys[i], heap.orders[i], &heap, best) ? i : best;
-		if (!comes_before(heap.keys[best], heap.orders[best], &heap, heap.nr))
+		if (!comes_before(heap.keys[best], heap.orders[best], &heap, heap_nr))
 			break;
 		put(&heap, at, heap.keys[best], heap.orders[best]);
 		at = best;
@@ -101,42 +101,40 @@ static u64 heap_pop(void)
 
 static u64 run_at(u64 n)
 {
-	return (run_first + n) & (run.nr_allocated - 1);
+	return n & (run.nr_allocated - 1);
 }
 
-/* The ring becomes twice as large: what has gone round its end moves behind it. */
+/* The ring becomes twice as large: each event is in both halves, and so where it belongs. */
 static sl_cold void run_grow(void)
 {
 	u64 before = run.nr_allocated;
 
 	grow(&run);
-	for (u64 i = 0; before && i < run_first; i++)
+	for (u64 i = 0; i < before; i++)
 		put(&run, before + i, run.keys[i], run.orders[i]);
 }
 
-static void run_push(u64 key, u64 order)
+sl_inline void run_push(u64 key, u64 order)
 {
-	if (unlikely(run.nr == run.nr_allocated))
+	if (unlikely(run_end - run_first == run.nr_allocated))
 		run_grow();
-	put(&run, run_at(run.nr++), key, order);
+	put(&run, run_at(run_end++), key, order);
 	run_last_key = key;
 }
 
-static u64 run_pop(void)
+sl_inline u64 run_pop(void)
 {
-	u64 order = run.orders[run_first];
-
-	run_first = run_at(1);
-	run.nr--;
-	return order;
+	return run.orders[run_at(run_first++)];
 }
 
-/* After each change: which event is first now. The heap has the run's end, once that has begun. */
-static void find_first(void)
+/* After each change: which event is first now. */
+sl_inline void find_first(void)
 {
-	is_first_in_run = run.nr && (unlikely(!heap.nr) ||
-				     comes_before(run.keys[run_first], run.orders[run_first], &heap, 0));
-	sim_heap_first_key = is_first_in_run ? run.keys[run_first] : heap.keys[0];
+	u64 at = run_at(run_first);
+
+	is_first_in_run = run_first != run_end &&
+			  comes_before(run.keys[at], run.orders[at], &heap, 0);
+	sim_heap_first_key = is_first_in_run ? run.keys[at] : heap.keys[0];
 }
 
 /* What comes before all else of its time: SIM_EVENT_END or, of @task, ARRIVE. */
@@ -148,6 +146,19 @@ void sim_heap_push_first(u64 t_ns, enum sim_event_kind kind, u32 task)
 	find_first();
 }
 
+/* It does not come behind the run's last. */
+static __noinline void push_early(u64 key, u64 order)
+{
+	if (run_end - run_first > 1) {
+		heap_push(key, order);
+	} else {
+		/* A late one, alone, would keep the others out of the run. */
+		heap_push(run_last_key, run_pop());
+		run_push(key, order);
+	}
+	find_first();
+}
+
 /* @task: its number; 0 where @kind has none. */
 void sim_heap_push(u64 t_ns, enum sim_event_kind kind, u32 task)
 {
@@ -156,20 +167,14 @@ void sim_heap_push(u64 t_ns, enum sim_event_kind kind, u32 task)
 
 	SL_ASSERT(t_ns >= sim_now_ns);
 	next_seq += SEQ_ONE;
-	if (likely(key >= run_last_key)) {
-		run_push(key, order);
-		/* It is last in the run: it may come first only where it is alone there. */
-		if (likely(key >= sim_heap_first_key))
-			return;
-	} else if (run.nr > 1) {
-		heap_push(key, order);
-	} else {
-		/* A late one, alone, would keep the others out of the run. */
-		heap_push(run.keys[run_first], run.orders[run_first]);
-		run_pop();
-		run_push(key, order);
+	if (unlikely(key < run_last_key)) {
+		push_early(key, order);
+		return;
 	}
-	find_first();
+	run_push(key, order);
+	/* It is last in the run: it may come first only where it is alone there. */
+	if (unlikely(key < sim_heap_first_key))
+		find_first();
 }
 
 static enum sim_event_kind kind_of(u64 order, struct sim_task **task)
@@ -181,7 +186,7 @@ static enum sim_event_kind kind_of(u64 order, struct sim_task **task)
 /* What the first event is; @task is only right for a kind that has one. */
 enum sim_event_kind sim_heap_first(struct sim_task **task)
 {
-	return kind_of(is_first_in_run ? run.orders[run_first] : heap.orders[0], task);
+	return kind_of(is_first_in_run ? run.orders[run_at(run_first)] : heap.orders[0], task);
 }
 
 /* Take the first event out. */
@@ -201,11 +206,11 @@ static bool will_wake(const struct events *events, u64 at)
 /* Is there an event that will wake a task? */
 bool sim_heap_will_wake(void)
 {
-	for (u64 i = 0; i < run.nr; i++) {
+	for (u64 i = run_first; i < run_end; i++) {
 		if (will_wake(&run, run_at(i)))
 			return true;
 	}
-	for (u64 i = 0; i < heap.nr; i++) {
+	for (u64 i = 0; i < heap_nr; i++) {
 		if (will_wake(&heap, i))
 			return true;
 	}

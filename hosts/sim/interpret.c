@@ -151,12 +151,26 @@ static void exit_task(struct sim_task *t)
 	complete(parent, t, 0);
 }
 
+/* What comes next while a transfer is not over, or for a policy's user half. */
+enum { VERB_TRANSFER = SL_NR_VERBS, VERB_USER_HALF };
+static const struct sl_program_op transfer_op = { .verb = VERB_TRANSFER };
+const struct sl_program_op sim_user_half_op = { .verb = VERB_USER_HALF };
+
+static void begin_transfer(struct sim_task *t, const struct sl_program_op *io)
+{
+	if (!io->b)
+		return;
+	t->io = *io;
+	t->io_left_bytes = io->b;
+	t->after_io = t->player.next;
+	t->player.next = &transfer_op;
+}
+
 /*
  * One call of a read or write at a time: first its CPU time, then, if it goes
- * to the device, the wait. Return: what the task does next; with SIM_NEXT_RUN and
- * no time left the transfer is over.
+ * to the device, the wait. Return: what the task does next.
  */
-static __noinline enum sim_next transfer(struct sim_task *t)
+static enum sim_next transfer(struct sim_task *t)
 {
 	const struct sl_program_op *io = &t->io;
 	u64 call_bytes = io->a && io->a < t->io_left_bytes ? io->a : t->io_left_bytes;
@@ -168,6 +182,8 @@ static __noinline enum sim_next transfer(struct sim_task *t)
 	}
 	t->is_in_call = false;
 	t->io_left_bytes -= call_bytes;
+	if (!t->io_left_bytes)
+		t->player.next = t->after_io;
 	if (!(io->flags & (SL_OP_SYNC | SL_OP_DIRECT)))
 		return SIM_NEXT_RUN;
 	sim_device_request(t, call_bytes);
@@ -274,7 +290,7 @@ static u64 cost_before(struct sim_task *t, const struct sl_program_op *op)
 /* Return: true if @t has to do that first. */
 static __noinline bool must_pay(struct sim_task *t, const struct sl_program_op *op)
 {
-	if (t->has_paid) {
+	if (t->has_paid || op->verb >= SL_NR_VERBS) {
 		t->has_paid = false;
 		return false;
 	}
@@ -381,6 +397,22 @@ static bool is_kicked(void)
 	return sim.cpus[sim_cpu_idx].resched_at_ns <= sim_now_ns;
 }
 
+/* A round of the policy's user half: its time, what it does, and a yield. */
+static enum sim_next play_user_half(struct sim_task *t)
+{
+	const struct sl_policy_file *file = &sim_policy_file;
+
+	t->is_in_call = !t->is_in_call;
+	if (t->is_in_call) {
+		t->remaining_ns = *file->user_half_ns;
+		return SIM_NEXT_RUN;
+	}
+	if (sl_report().is_bypassed)
+		return block(t, "end");
+	file->user_half();
+	return SIM_NEXT_YIELD;
+}
+
 /* Ops beside RUN and SLEEP. Return: see do_op(). */
 static __noinline enum sim_next do_other_op(struct sim_task *t, const struct sl_program_op *op)
 {
@@ -388,6 +420,10 @@ static __noinline enum sim_next do_other_op(struct sim_task *t, const struct sl_
 
 	if (is_spinning(t))
 		return SIM_NEXT_YIELD;
+	if (op->verb == VERB_TRANSFER)
+		return transfer(t);
+	if (op->verb == VERB_USER_HALF)
+		return play_user_half(t);
 	step = sl_player_take(&t->player, op, sim_now_ns);
 	switch (step.verb) {
 	case SL_VERB_EXIT:
@@ -400,8 +436,7 @@ static __noinline enum sim_next do_other_op(struct sim_task *t, const struct sl_
 		return sleep_until(t, step.b);
 	case SL_VERB_READ:
 	case SL_VERB_WRITE:
-		t->io = step;
-		t->io_left_bytes = step.b;
+		begin_transfer(t, &step);
 		return SIM_NEXT_RUN;
 	case SL_VERB_YIELD:
 		return SIM_NEXT_YIELD;
@@ -433,27 +468,11 @@ static enum sim_next do_op(struct sim_task *t, const struct sl_program_op *op)
 	return do_other_op(t, op);
 }
 
-/* A round of the policy's user half: its time, what it does, and a yield. */
-static __noinline enum sim_next play_user_half(struct sim_task *t)
-{
-	const struct sl_policy_file *file = &sim_policy_file;
-
-	t->is_in_call = !t->is_in_call;
-	if (t->is_in_call) {
-		t->remaining_ns = *file->user_half_ns;
-		return SIM_NEXT_RUN;
-	}
-	if (sl_report().is_bypassed)
-		return block(t, "end");
-	file->user_half();
-	return SIM_NEXT_YIELD;
-}
-
 /**
  * sim_interpret - go on with a task's program
  * @t: the running task; its burst is over
  *
- * An op that blocks is complete when the task is woken; only a transfer comes back.
+ * An op that blocks is complete when the task is woken.
  *
  * Return: what it does next. With SIM_NEXT_BLOCK the core already knows.
  */
@@ -462,15 +481,8 @@ enum sim_next sim_interpret(struct sim_task *t)
 	enum sim_next next;
 
 	do {
-		const struct sl_program_op *op;
+		const struct sl_program_op *op = sl_player_peek(&t->player);
 
-		if (unlikely(t->io_left_bytes)) {
-			if (is_spinning(t))
-				return SIM_NEXT_YIELD;
-			next = t == sim.user_half ? play_user_half(t) : transfer(t);
-			continue;
-		}
-		op = sl_player_peek(&t->player);
 		if (unlikely(!sim.are_calls_free) && must_pay(t, op))
 			return SIM_NEXT_RUN;
 		next = do_op(t, op);

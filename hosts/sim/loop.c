@@ -64,12 +64,30 @@ static void arrive(struct sim_task *task)
 	sim_task_begin(task, NULL);
 }
 
+/*
+ * Kicks and what the heap has may happen so often without time passing; the rest takes
+ * time. Return: whether there are more, and the run has failed.
+ */
+bool sim_is_endless(void)
+{
+	if (likely(++sim.nr_zero_ops <= ZERO_EVENTS_MAX))
+		return false;
+	sim_fail("policy", 0,
+		 "%llu events without time passing at %llu ns: the policy keeps kicking CPUs",
+		 (unsigned long long)sim.nr_zero_ops,
+		 (unsigned long long)sim_now_ns);
+	return true;
+}
+
 /* The earliest event of the heap is due. */
 void sim_handle_heap(void)
 {
 	struct sim_task *task;
-	enum sim_event_kind kind = sim_heap_pop(&task);
+	enum sim_event_kind kind;
 
+	if (sim_is_endless())
+		return;
+	kind = sim_heap_pop(&task);
 	if (likely(kind >= SIM_EVENT_WAKE)) {
 		if (kind == SIM_EVENT_DEVICE)
 			sim_device_done();
@@ -135,22 +153,13 @@ static bool is_stuck(void)
 	return true;
 }
 
-/* Return: false if virtual time has stood still for so long that the run has failed. */
-static bool move_to(u64 t_ns)
+static void move_to(u64 t_ns)
 {
-	if (t_ns != sim_now_ns) {
-		SL_ASSERT(t_ns > sim_now_ns);
-		sim_now_ns = t_ns;
-		sim.nr_zero_ops = 0;
-		return true;
-	}
-	if (likely(++sim.nr_zero_ops <= ZERO_EVENTS_MAX))
-		return true;
-	sim_fail("policy", 0,
-		 "%llu events without time passing at %llu ns: the policy keeps kicking CPUs",
-		 (unsigned long long)sim.nr_zero_ops,
-		 (unsigned long long)sim_now_ns);
-	return false;
+	if (t_ns == sim_now_ns)
+		return;
+	SL_ASSERT(t_ns > sim_now_ns);
+	sim_now_ns = t_ns;
+	sim.nr_zero_ops = 0;
 }
 
 /* Return: the time at which the run must end, whatever is left. */
@@ -180,21 +189,27 @@ static void step(void)
 	u64 key = sim_tree_first_key;
 
 	if (key < sim_heap_first_key) {
-		if (move_to(key / 4))
-			sim_begin_cpu((s32)sim_tree_first, key % 4);
+		move_to(key / 4);
+		sim_begin_cpu((s32)sim_tree_first, key % 4);
 	} else if (unlikely(key >= SIM_KEY_NEVER) && is_stuck()) {
 		end_without_events();
-	} else if (move_to(sim_heap_first_key / 4)) {
+	} else {
+		move_to(sim_heap_first_key / 4);
 		sim_begin_heap();
 	}
+}
+
+/* Before the policy is loaded: the heap is never empty from here on. */
+void sim_loop_begin(void)
+{
+	sim.end_ns = end_of_time_ns();
+	sim_heap_push_first(sim.end_ns, SIM_EVENT_END, 0);
+	push_arrival();
 }
 
 /* Run to the end: all tasks ended, the horizon, or a failure of the program. */
 void sim_loop(void)
 {
-	sim.end_ns = end_of_time_ns();
-	sim_heap_push_first(sim.end_ns, SIM_EVENT_END, 0);
-	push_arrival();
 	if (sim.options->dump_at_ns)
 		sim_heap_push(sim.options->dump_at_ns, SIM_EVENT_DUMP, 0);
 	sim.is_over |= !sim.nr_left;

@@ -41,10 +41,10 @@ static void end_run(struct sim_cpu *c)
 }
 
 /*
- * Let the core choose. Return: true if a task is now running, so that its burst
- * must be looked at; false if the CPU is idle or switching.
+ * Let the core choose. Return: the task that is now running, whose burst must be looked
+ * at; NULL if the CPU is idle or switching.
  */
-bool sim_schedule(struct sim_cpu *c, enum sl_why why)
+struct sim_task *sim_schedule(struct sim_cpu *c, enum sl_why why)
 {
 	struct sim_task *prev = c->running;
 	struct sim_task *next;
@@ -57,14 +57,14 @@ bool sim_schedule(struct sim_cpu *c, enum sl_why why)
 	next = (struct sim_task *)sl_schedule(c->core, why, sim_now_ns);
 	if (next && next == prev) {
 		c->tick_at_ns = tick_at_ns;
-		return true;
+		return next;
 	}
 	if (prev)
 		end_run(c);
 	if (why == SL_WHY_EXIT)
 		sl_task_detach(&prev->core);
 	if (!next)
-		return false;
+		return NULL;
 	cost_ns = sim.is_switch_free ? 0 : switch_cost_ns(next, c->idx, why);
 	if (unlikely(c->wait_until_ns > sim_now_ns + cost_ns))
 		cost_ns = c->wait_until_ns - sim_now_ns;
@@ -73,10 +73,10 @@ bool sim_schedule(struct sim_cpu *c, enum sl_why why)
 		c->switch_ns = cost_ns;
 		c->burst_at_ns = sim_instant(sim_now_ns + cost_ns);
 		c->overhead_ns += cost_ns;
-		return false;
+		return NULL;
 	}
 	sim_finish_switch(c, next);
-	return true;
+	return next;
 }
 
 /* @t, which the core has chosen, is on the CPU from now on. */

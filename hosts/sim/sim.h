@@ -130,7 +130,6 @@ struct sim_result {
 struct sim_task {
 	struct sl_task	core;		/* first: a core task is ours as well */
 	u64		remaining_ns;	/* of the current burst */
-	u64		io_left_bytes;	/* of the transfer @io */
 	u64		owed_ns;	/* what the last run left to the call after it */
 	bool		has_begun;	/* start_ns is over */
 	bool		has_paid;	/* the next op's costs are over */
@@ -138,6 +137,8 @@ struct sim_task {
 	u32		nr_children;	/* ended, not yet waited for */
 	struct sl_player player;	/* its place in the program */
 	/* A task that only runs and sleeps touches none of these: */
+	u64		io_left_bytes;	/* of the transfer @io; its player waits meanwhile */
+	const struct sl_program_op *after_io;
 	const char	*waits_for;	/* what it blocks on, or did last; not in a sleep */
 	u32		nr_children_needed;	/* blocked in wait for so many; 0: not */
 	struct sl_program_op io;
@@ -227,7 +228,7 @@ extern u32 sim_tree_first;		/* the CPU that is first, */
 extern u64 sim_tree_first_key;		/* and its key */
 
 /* sched.c */
-bool sim_schedule(struct sim_cpu *c, enum sl_why why);
+struct sim_task *sim_schedule(struct sim_cpu *c, enum sl_why why);
 void sim_finish_switch(struct sim_cpu *c, struct sim_task *t);
 void sim_prepare_block(struct sim_task *t);
 void sim_wake(struct sim_task *t, u64 wake_flags, s32 waker_pid);
@@ -250,6 +251,7 @@ enum sim_next {
 	SIM_NEXT_RUN = SL_NR_WHYS,	/* its task: remaining_ns is set, or the next op is due */
 	SIM_NEXT_NOTHING,
 };
+extern const struct sl_program_op sim_user_half_op;	/* next, for ever */
 enum sim_next sim_interpret(struct sim_task *t);
 void sim_task_attach_all(void);
 void sim_task_begin(struct sim_task *t, struct sim_task *parent);
@@ -259,8 +261,10 @@ void sim_device_request(struct sim_task *t, u64 bytes);
 void sim_device_done(void);
 
 /* loop.c */
+void sim_loop_begin(void);
 void sim_loop(void);
 void sim_handle_heap(void);
+bool sim_is_endless(void);
 
 /* result.c */
 sl_cold void sim_fail(const char *kind, s32 pid, const char *fmt, ...)

@@ -38,17 +38,13 @@ static void play(u32 at)
 /* The first of four CPUs that follow on one another, and its key. */
 sl_inline u32 first_of_four(u32 cpu, u64 *key)
 {
-	u64 first_key = sim_tree_keys[cpu];
-	u32 first = cpu;
+	const u64 *keys = &sim_tree_keys[cpu];
+	bool second = keys[1] < keys[0], fourth = keys[3] < keys[2];
+	u64 lower = second ? keys[1] : keys[0];
+	u64 upper = fourth ? keys[3] : keys[2];
 
-	for (u32 i = cpu + 1; i < cpu + 4; i++) {
-		u64 other = sim_tree_keys[i];
-
-		first = other < first_key ? i : first;
-		first_key = other < first_key ? other : first_key;
-	}
-	*key = first_key;
-	return first;
+	*key = upper < lower ? upper : lower;
+	return cpu + (upper < lower ? 2U + fourth : second);
 }
 
 int sim_tree_init(u32 nr_cpus)

@@ -247,7 +247,7 @@ static int start_user_half(void)
 	sl_task_setup(&t->core, sim.nr_tasks, (s32)sim.nr_tasks + 1, sim_policy_file.policy->ops->name);
 	t->waiter.task = t;
 	t->player.task = sim.nr_tasks;
-	t->io_left_bytes = 1;	/* so interpret.c goes there */
+	t->player.next = &sim_user_half_op;
 	if (!sim_attach(t, &(struct task_attr){ 0 }, NULL)) {
 		sim_start(t, NULL);
 		return 0;
@@ -367,6 +367,7 @@ static int set_up(struct sim_options *o)
 	if (create_machine(o) || create_tasks())
 		return -1;
 	create_objects();
+	sim_loop_begin();
 	if (o->records_path && (err = sim_records_open(o->records_path))) {
 		char why[512];
 
