@@ -210,11 +210,12 @@ void BPF_STRUCT_OPS(lottery_dispatch, s32 cpu, struct task_struct *prev)
 	scx_bpf_task_set_slice(prev, slice_ns);
 }
 
+/* Also called when an attribute of a running task has changed: it goes on with what is left of its slice. */
 void BPF_STRUCT_OPS(lottery_running, struct task_struct *p)
 {
 	struct task_ctx *tc = task_ctx(p);
 
-	if (tc)
+	if (tc && p->scx.slice >= slice_ns)
 		tc->start_exec_ns = p->se.sum_exec_runtime;
 }
 

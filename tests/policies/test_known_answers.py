@@ -326,6 +326,13 @@ def test_lottery_compensation_restores_the_share(play):
     assert paid == pytest.approx(0.5, abs=0.02)
 
 
+def test_lottery_change_of_an_attribute_begins_no_other_slice(play):
+    """What it had used before the change was forgotten, and it was paid for the rest, too."""
+    changer = task("changer", 'loop = "forever", do = [{run = "9ms"}, {set = {weight = 100}}, {run = "1ms"}]')
+    played = play(workload(changer, hog("hog"), horizon="20s"), "lottery", compensation=1)
+    assert played.shares()["changer"] == pytest.approx(0.5, abs=0.04)
+
+
 def test_lottery_lfsr16_draws_what_the_register_says(play):
     """The register, worked out here from its taps, decides whether to switch."""
     played = play(workload(hog("a"), hog("b"), horizon="20s"), "lottery", random_source=1, lfsr_seed=44257)
