@@ -198,6 +198,8 @@ MENDED = {
     "masked_queue_alone": ("p->nr_cpus_allowed > 1)", "p->nr_cpus_allowed < 1)"),
     "newest_first": (" | SCX_ENQ_HEAD", ""),
     "other_cpus_counter": ("&n_queued[cpu & 63], -1", "&n_queued[at], -1"),
+    "preempts_previous_cpu": ("#ifdef LOOKS_AT_ALL_CPUS", "#if 1"),
+    "remembered_cgroup": ("NUMBERED + tc->first", "NUMBERED + tc->counted"),
     "slots_not_freed": ("N_SLOTS 16", "N_SLOTS 4096"),
     "stale_mask": ("bits[0] |=", "bits[0] ="),
     "swapped_then_old": ("\tscx_bpf_dsq_move_to_local(SHARED + old, 0);", "\tscx_bpf_dsq_move_to_local(SHARED + active, 0);"),

@@ -36,9 +36,21 @@ def test_the_other_worlds_are_those_of_before(monkeypatch):
     policy = load_policy("rr")
     with_some = [draw_world(random.Random(seed), policy, {}) for seed in range(50)]
     monkeypatch.setattr(worlds, "CONTROLLED_SHARE", 0.0)
+    monkeypatch.setattr(worlds, "MOVED_SHARE", 0.0)
     for seed, world in enumerate(with_some):
-        rest = tuple(group for group in world.groups if group.role != "controller")
+        rest = tuple(group for group in world.groups if group.role not in ("controller", "mover"))
         assert draw_world(random.Random(seed), policy, {}) == replace(world, groups=rest)
+
+
+def test_a_cgroup_that_is_remembered_is_found_by_a_move_alone(monkeypatch, simulator):
+    task = task_of(BUGS / "remembered_cgroup.bpf.c")
+    world, finding = do_batch(task, 0).failed[0]
+    assert finding.broken == "stall" and any(group.role == "mover" for group in world.groups)
+    with task.laboratory() as laboratory:
+        small = shrink(laboratory, world, finding, slice_ns=20 * MS).world
+    assert small.n_tasks <= 2 and '{join = "' in to_toml(small)
+    monkeypatch.setattr(worlds, "MOVED_SHARE", 0.0)
+    assert not [failed for number in range(4) for failed in do_batch(task, number).failed]
 
 
 def test_what_is_changed_stays_where_groups_and_cpus_go():
@@ -71,6 +83,7 @@ def test_a_mask_that_is_remembered_is_found_by_a_change_alone(monkeypatch, simul
 def test_no_sound_policy_is_accused(name, monkeypatch, simulator):
     """Where each world has changes, also where CPUs interleave; `work` is held, too."""
     monkeypatch.setattr(worlds, "CONTROLLED_SHARE", 1.0)
+    monkeypatch.setattr(worlds, "MOVED_SHARE", 0.5)
     task = task_of(BUGS / "none.bpf.c" if name == "none" else name)
     for number in range(3):
         batch = do_batch(task, number)

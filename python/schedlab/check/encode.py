@@ -17,9 +17,10 @@ import numpy as np
 
 from ..program import layout
 from ..program.compiler import compile_workload
+from ..workload.model import NO_QUOTA
 from ..workload.phases import ATTRIBUTES
 from ..workload.spec import parse_workload
-from ..workload.tables import PipeTable
+from ..workload.tables import GroupTable, PipeTable
 from .world import Group, Phase, World, to_toml
 
 
@@ -39,6 +40,13 @@ PIPE_BYTES = PipeTable.model_fields["capacity"].default
 _WORD = struct.Struct("<Q")
 #: In which order a task's row has the attributes that worlds have, and their defaults.
 _FIELDS = {"deadline": 0, "burst": 0, "priority": 0, "tickets": 0, "credits": 0, "group": 0, "weight": 100}
+#: Of a cgroup without more words: parent, weight, period in us, quota.
+_CGROUP_VALUES = [
+    0,
+    GroupTable.model_fields["weight"].default,
+    GroupTable.model_fields["period"].default // 1000,
+    NO_QUOTA,
+]
 
 
 class _Writer:
@@ -113,6 +121,8 @@ class _Writer:
                 slot, value = ATTRIBUTES[phase.name][0], phase.value
             for number in range(count):
                 self.op("change", slot=slot, a=first + number, b=value)
+        elif phase.verb == "join":
+            self.op("join", a=len(self.objects) + self.world.cgroups.index(phase.name))
         elif phase.verb == "set":
             self.op("set", a=ATTRIBUTES[phase.name][0], b=phase.value)
         else:
@@ -124,12 +134,21 @@ class _Writer:
             return self.changed[phase.target % len(self.changed)][1]
         return 3 if phase.verb == "locked" else 1
 
+    def cgroups(self) -> bytes:
+        """The objects of cgroups, each with its values."""
+        rows = []
+        for name in self.world.cgroups:
+            rows.append(_OBJECT.pack(layout.OBJECT_NUMBER["group"], self.string(name), len(self.values)))
+            self.values += _CGROUP_VALUES
+        return b"".join(rows)
+
     def data(self) -> bytes:
         """The program."""
+        cgroups = self.cgroups()
         parts = [
             b"".join(self.tasks), b"".join(self.ops),
             b"".join(_OBJECT.pack(kind, self.string(name), kind == layout.OBJECT_NUMBER["pipe"] and PIPE_BYTES)
-                     for name, kind in self.objects_in_order()),
+                     for name, kind in self.objects_in_order()) + cgroups,
             b"".join(map(_WORD.pack, self.values)),
         ]  # fmt: skip
         offsets = [_HEADER.size]
@@ -137,8 +156,8 @@ class _Writer:
             offsets.append(offsets[-1] + len(part))
         return (
             _HEADER.pack(
-                layout.MAGIC, layout.VERSION, _HEADER.size, offsets[-1] + len(self.strings), self.world.seed,
-                self.world.horizon_ns, len(self.tasks), len(self.ops), len(self.objects), len(self.values),
+                layout.MAGIC, layout.VERSION_WITH_GROUPS if cgroups else layout.VERSION, _HEADER.size, offsets[-1] + len(self.strings), self.world.seed,
+                self.world.horizon_ns, len(self.tasks), len(self.ops), len(self.objects) + len(self.world.cgroups), len(self.values),
                 len(self.strings), self.n_cpus_min, *offsets, 0, 0,
             )
             + b"".join(parts)

@@ -36,9 +36,11 @@ TICKS_NS = (1 * MS, 4 * MS, 10 * MS)
 #: CPUs, and how often each number is drawn.
 CPUS = {1: 35, 2: 35, 3: 10, 4: 15, 8: 5}
 TOPOLOGIES = ("", "smt=2", "llc=2", "smt=2,llc=4")
-#: Those that are drawn for a group; a `controller` comes with one world of four.
+#: Those that are drawn for a group; a `controller` comes with one world of four, a `mover` with one of twelve.
 ROLES = ("hog", "sleeper", "yielder", "pair", "forker", "locker", "changer")
-CONTROLLED_SHARE = 0.25
+CONTROLLED_SHARE, MOVED_SHARE = 0.25, 1 / 12
+#: Cgroups between which a mover goes; they are there where a phase names one.
+CGROUPS = ("left", "right")
 NR_GROUPS_MAX = 6
 #: A longer slice keeps tasks waiting because its user wants it so.
 KNOB_TIME_NS_MAX = 100 * MS
@@ -57,7 +59,7 @@ _TIMED_ATTRIBUTES = ("deadline", "burst")
 
 @dataclass(frozen=True)
 class Phase:
-    """One step: `verb` is `run`, `sleep`, `yield`, `locked` (run with the lock held), `set` or `change`.
+    """One step: `verb` is `run`, `sleep`, `yield`, `locked` (run with the lock held), `set`, `join` or `change`.
 
     A `change` is of the tasks of another group, `target` modulo the number of groups, or, below 0,
     of itself; the value of `affinity` has a bit for each CPU.
@@ -74,7 +76,7 @@ class Phase:
 class Group:
     """Tasks of one role."""
 
-    #: One of `ROLES`, or `controller`, which changes other tasks. The tasks of a `pair` send bytes to each
+    #: One of `ROLES`, or `controller`, which changes other tasks, or `mover`, which goes from cgroup to cgroup. The tasks of a `pair` send bytes to each
     #: other, the first one's run before the second's; a `forker` starts a child each round, which runs
     #: `child_ns`.
     role: str
@@ -116,6 +118,12 @@ class World:
         """What a change of `affinity` allows, of the CPUs that are there; all, where those are not."""
         cpus = range(self.n_cpus)
         return tuple(cpu for cpu in cpus if phase.value >> cpu & 1) or tuple(cpus)
+
+    @property
+    def cgroups(self) -> tuple[str, ...]:
+        """Those that are there."""
+        joined = {phase.name for group in self.groups for phase in group.phases if phase.verb == "join"}
+        return CGROUPS if joined else ()
 
     @property
     def n_tasks(self) -> int:
@@ -204,6 +212,9 @@ class _Drawer:
         if role == "controller":
             changes = [self.change(), Phase(self.rng.choice(("run", "sleep")), self.time()), self.change()]
             return (Phase("sleep", self.time()), *changes)
+        if role == "mover":
+            joins = [Phase("join", name=name) for name in CGROUPS]
+            return (joins[0], run, joins[1], Phase(self.rng.choice(("run", "sleep")), self.time()))
         return (run, *((Phase("sleep", self.time()),) if role == "forker" else ()))
 
     def change(self) -> Phase:
@@ -248,6 +259,19 @@ def _with_controller(world: World, policy: Policy, values: dict[str, int]) -> Wo
     return replace(world, groups=(*world.groups, group))
 
 
+def _with_mover(world: World, policy: Policy, values: dict[str, int]) -> World:
+    """In one world of twelve, add a task that goes from cgroup to cgroup. It is drawn apart, too."""
+    rng = random.Random(f"mover {world.seed}")
+    if rng.random() >= MOVED_SHARE:
+        return world
+    drawer = _Drawer(rng, policy, values)
+    drawer.tick_ns = world.tick_ns
+    group = Group(
+        "mover", drawer.phases("mover"), rounds=rng.choice((0, 2, 10, 100)), count=rng.choice((1, 2))
+    )
+    return replace(world, groups=(*world.groups, group))
+
+
 def draw_world(
     rng: random.Random, policy: Policy, values: dict[str, int], given: World | None = None
 ) -> World:
@@ -278,7 +302,9 @@ def draw_world(
         settings=settings,
         seed=rng.randrange(1, 1 << 16),
     )
-    return _with_controller(world, policy, values | dict(settings))
+    return _with_mover(
+        _with_controller(world, policy, values | dict(settings)), policy, values | dict(settings)
+    )
 
 
 def interleaved(rng: random.Random, world: World) -> World:
@@ -323,7 +349,7 @@ def to_toml(
         f'tick = "{format_duration(world.tick_ns)}"', f"cpus = {world.n_cpus}", 'jitter = "0s"',
         f'horizon = "{format_duration(horizon_ns or world.horizon_ns)}"',
     ]  # fmt: skip
-    objects = []
+    objects = [line for name in world.cgroups for line in ("", "[[group]]", f'name = "{name}"')]
     tasks: list[str] = []
     for number, group in enumerate(world.groups):
         name = chr(ord("a") + number)
@@ -380,6 +406,8 @@ def _steps(world: World, phase: Phase) -> list[str]:
         return [f"{{change = {{{whose}{phase.name} = {value}}}}}"]
     if phase.verb == "yield":
         return ['"yield"']
+    if phase.verb == "join":
+        return [f'{{join = "{phase.name}"}}']
     if phase.verb == "set":
         return [f"{{set = {{{phase.name} = {phase.value}}}}}"]
     time = f'"{format_duration(phase.time_ns)}"'
