@@ -251,7 +251,7 @@ enum sim_next {
 	SIM_NEXT_RUN = SL_NR_WHYS,	/* its task: remaining_ns is set, or the next op is due */
 	SIM_NEXT_NOTHING,
 };
-extern const struct sl_program_op sim_user_half_op;	/* next, for ever */
+extern const struct sl_program_op sim_user_half_op;	/* it is never over */
 enum sim_next sim_interpret(struct sim_task *t);
 void sim_task_attach_all(void);
 void sim_task_begin(struct sim_task *t, struct sim_task *parent);
