@@ -319,6 +319,81 @@ def test_what_its_user_half_has_in_an_arena_is_there(guest_parts, simulator, tmp
     assert "its program take answers otherwise than in the simulator" in run(elsewhere)
 
 
+OTHERWISE = """
+#include <scx/common.bpf.h>
+char _license[] SEC("license") = "GPL";
+#define MAP(of, size, key_type, value_type) \\
+	__uint(type, of); __uint(max_entries, size); __type(key, key_type); __type(value, value_type)
+struct wrapper { struct bpf_cpumask __kptr *mask; };
+struct box { struct bpf_timer timer; };
+struct { MAP(BPF_MAP_TYPE_HASH, 8, u64, struct wrapper); } masks SEC(".maps");
+struct { MAP(BPF_MAP_TYPE_ARRAY, 1, u32, struct box); } boxes SEC(".maps");
+static int kept, cancelled = 1;
+const u32 zero = 0;
+
+static int add(u64 key)
+{
+	struct wrapper empty = {}, *w;
+	struct bpf_cpumask *mask = bpf_cpumask_create();
+
+	if (!mask)
+		return 0;
+	bpf_map_update_elem(&masks, &key, &empty, 0);
+	w = bpf_map_lookup_elem(&masks, &key);
+	if (w)
+		mask = bpf_kptr_xchg(&w->mask, mask);
+	if (!mask)
+		return 0;
+	bpf_cpumask_release(mask);
+	return 1;
+}
+
+s32 BPF_STRUCT_OPS_SLEEPABLE(mine_init)
+{
+	struct box *b = bpf_map_lookup_elem(&boxes, &zero);
+	u64 key = 1;
+
+	add(key);
+	bpf_map_delete_elem(&masks, &key);
+	kept = add(2);
+	return b ? bpf_timer_init(&b->timer, &boxes, CLOCK_MONOTONIC) : 0;
+}
+
+s32 BPF_STRUCT_OPS(mine_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
+{
+	struct box *b = bpf_map_lookup_elem(&boxes, &zero);
+
+	if (b)
+		cancelled = bpf_timer_cancel(&b->timer);
+	return prev_cpu;
+}
+
+void BPF_STRUCT_OPS(mine_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, SCX_SLICE_DFL, enq_flags);
+	if (cancelled <= 0)
+		scx_bpf_error("kept %d, cancelled %d", kept, cancelled);
+}
+SCX_OPS_DEFINE(mine_ops, .enqueue = (void *)mine_enqueue, .select_cpu = (void *)mine_select_cpu,
+	       .init = (void *)mine_init, .name = "mine");
+"""
+
+
+def test_what_linux_7_2_does_otherwise(guest_parts, simulator, tmp_path):
+    """An entry keeps its pointer when it is deleted, and no timer is cancelled where interrupts are off.
+
+    scx_rusty and scx_nest end by these, which were written for earlier kernels.
+    """
+    source = tmp_path / "mine.bpf.c"
+    source.write_text(OTHERWISE)
+
+    def run(host):
+        return schedlab.run("mixed", str(source), host=host, cpus=2, out=tmp_path / host).runs["error"][0]
+
+    assert "kept 1, cancelled -95" in run("guest")
+    assert "kept 0, cancelled -95" in run("sim")
+
+
 def test_a_user_half_in_c_that_no_kernel_can_have(guest_parts, simulator, launched):
     """That a scheduler goes without would be seen by no one."""
     assert "its launch() or a SEC" in launched(FILLING, cpus=1)

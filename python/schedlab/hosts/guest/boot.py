@@ -45,7 +45,7 @@ CPUS_MAX = 8
 MEMORY_MIB = 512
 KERNEL_ARGUMENTS = (
     "console=ttyS0 quiet panic=-1 nokaslr norandmaps random.trust_cpu=off cryptomgr.notests "
-    "nowatchdog audit=0 damon_stat.enabled=N"
+    "nowatchdog audit=0 damon_stat.enabled=N rcu_nocbs=all rcutree.enable_rcu_lazy=1"
 )
 #: A boot takes four seconds of a machine that does nothing else; this is for a busy one.
 BOOT_SECONDS_MAX = 600.0
