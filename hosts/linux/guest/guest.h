@@ -13,6 +13,7 @@
  *	device.c  what `read` and `write` wait for
  *	groups.c  its cgroups
  *	trace.c   records what the scheduler did, through tracefs
+ *	machine_root.c  a command on the files of the machine outside
  *
  * Read next: init.c.
  */
@@ -34,6 +35,11 @@ void input_init(void);
 void input_stop_machine(void);
 /* Make the files that came with the job; a frame says so if it cannot be. */
 void input_read(void);
+
+/* ---- machine_root.c: a command on the files of the machine outside ------- */
+
+/* Runs it to its end, or says in a frame why not; both paths are of files of the job. */
+void machine_root_exec(const char *argv_path, const char *env_path);
 
 /* ---- trace.c: what the scheduler did ----------------------------------- */
 

@@ -13,6 +13,7 @@
  *	lead MILLISECONDS    attach so long before time 0 of a program
  *	play PATH            load and attach it, run a workload program under it
  *	exec MILLISECONDS PATH WORDS   run a program, interrupt it after so long
+ *	root COMMAND ENVIRONMENT    run a command on the files of the machine outside
  *
  * Any failure is a frame and the next command goes on, so that one bad policy
  * does not hide what the others do. When the job is done the guest powers off.
@@ -144,7 +145,9 @@ static void do_line(char *line, struct policy **policy)
 		return;
 	}
 	second = strtok(NULL, " \n");
-	if (!strcmp(verb, "policy")) {
+	if (!strcmp(verb, "root") && second) {
+		machine_root_exec(first, second);
+	} else if (!strcmp(verb, "policy")) {
 		policy_close(*policy);
 		frame_text("next", "%s", first);
 		*policy = policy_open(first);

@@ -25,7 +25,7 @@ import typer
 from ..errors import EXIT_CHECK_FAILED, EXIT_GOOD, EXIT_UNAVAILABLE, SchedlabError, SpecError, UsageError
 from ..paths import command_line, in_checkout
 from ..runs.folders import fresh_folder
-from . import bench, check, formats, record, whatif
+from . import bench, check, formats, guest, record, whatif
 from .answer import print_json
 from .grade import grade
 from .group import Group
@@ -368,7 +368,7 @@ def demo(
 
 for command in (grade, load, verify, new, gantt, trace, explain, playground, quiz, report, top):
     app.command()(command)
-for module in (bench, check, formats, record, whatif):
+for module in (bench, check, formats, guest, record, whatif):
     module.register(app)
 if in_checkout() and importlib.util.find_spec("checkout"):
     importlib.import_module("checkout.commands").register(app)

@@ -45,6 +45,7 @@ GROUPS = {
         "verify": "schedlab verify ./mine.bpf.c",
         "load": "sudo schedlab load mlfq --set quantum_ns=3ms --for 30s",
         "top": "sudo schedlab top --export 9101",
+        "guest": "sudo schedlab guest -- schedlab bench -p SCHED_OTHER,mlfq -- make -j4",
     },
     "Files of other tools": {
         "import": "schedlab import rt-app load.json --out load.toml",

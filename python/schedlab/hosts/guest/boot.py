@@ -265,8 +265,12 @@ class _Qemu:
         self._timer.start()
 
     def __enter__(self) -> _Qemu:
-        self._read()  # its greeting
-        self.ask("qmp_capabilities")
+        try:
+            self._read()  # its greeting
+            self.ask("qmp_capabilities")
+        except BaseException:  # Ctrl-C, too: no `with` has it yet
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -50,8 +50,8 @@ def unavailable_reason(*, system: Path = Path("/")) -> str | None:
         )
         return (
             f"this kernel ({release}) has no sched_ext: it {why}; boot Linux 6.12 or newer with "
-            "CONFIG_SCHED_CLASS_EXT=y, or load the policy in a virtual machine: "
-            "schedlab run mixed --host guest --policy NAME"
+            "CONFIG_SCHED_CLASS_EXT=y, or use a virtual machine that has it: schedlab run mixed --host "
+            "guest --policy NAME for a workload, sudo schedlab guest -- schedlab ... for this command"
         )
     if not (system / "sys/kernel/btf/vmlinux").exists():
         return (
