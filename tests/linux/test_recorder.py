@@ -22,6 +22,7 @@ from schedlab.errors import HostError, RecordError, UnavailableError, UsageError
 from schedlab.hosts.guest import policies as guest
 from schedlab.hosts.linux.launch import Command, Launcher
 from schedlab.hosts.linux.recorder import Recorder, convert_events, probe, unavailable_reason
+from schedlab.measure.machine_costs import slice_of_linux
 from schedlab.measure.recording import import_trace
 from schedlab.metrics import consistency
 from schedlab.metrics.dictionary import compute_metrics
@@ -511,8 +512,9 @@ def test_a_copy_records_where_there_is_nothing_else(may_record, program, tmp_pat
     assert done.returncode == 0, done.stderr
     run = imported(root / "x.slev", tmp_path / "run")
     assert [task["name"] for task in run["tasks"]] == ["schedlab-record"]
-    # What a call costs was measured there, and is known here.
+    # What a call costs was measured there, as the slice was read, and both are known here.
     assert 0 < run["recording"]["call_ns"] < 10**6
+    assert run["recording"]["slice_ns"] == slice_of_linux()
 
 
 @pytest.mark.parametrize("ends_by", ["time", "Ctrl-C", "the process"])

@@ -432,6 +432,15 @@ def test_what_linux_would_measure_is_said_with_an_interval_and_measured(copy, tm
         asked, ["rt_fifo"], tmp_path / "out", metrics=["makespan"], n_seeds=2, n_confirm=1, measure=measure
     )
     assert not again["measured"]["metrics"]["makespan_ns"]["is_inside"]
+    run["recording"] = {"disturbance": {"share": 0.5, "others_ns": 5, "lost_ns": 5, "steal_ns": 0}}
+    (copy / "run.json").write_text(json.dumps(run))
+    asked = open_subject(str(copy), tmp_path)
+    found, _ = what_if(
+        asked, ["rt_fifo"], tmp_path / "out", metrics=["makespan"], n_seeds=2, n_confirm=1, measure=measure
+    )
+    assert found["measured"] is None
+    assert "nothing was run to confirm" in found["warnings"][-1]
+    assert len(said) == 2
 
 
 @pytest.mark.parametrize(

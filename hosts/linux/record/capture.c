@@ -154,6 +154,24 @@ static uint64_t tick_ns(void)
 	return (uint64_t)t.tv_nsec;
 }
 
+/* The slice of the fair class (/proc/PID/sched, since Linux 6.12): of a process that is recorded, or the machine's. */
+static void put_slice(const struct selection *selection)
+{
+	struct event e = { .kind = EVENT_SLICE, .t_ns = now_ns() };
+	char path[32] = "/proc/self/sched", line[128];
+	FILE *file;
+
+	if (selection->by == TREE_OF)
+		snprintf(path, sizeof(path), "/proc/%u/sched", selection->root);
+	file = fopen(path, "re");
+	while (file && !e.other && fgets(line, sizeof(line), file))
+		sscanf(line, "se.slice : %u", &e.other);
+	if (file)
+		fclose(file);
+	if (e.other)
+		event_put(&e);
+}
+
 int capture_begin(const char *path, const struct selection *selection,
 		  uint32_t depth, uint64_t *begin_ns)
 {
@@ -184,6 +202,7 @@ int capture_begin(const char *path, const struct selection *selection,
 	header.begin_ns = now_ns();
 	header.begin_wall_ns = time_of(CLOCK_REALTIME);
 	write_events(&header, sizeof(header));
+	put_slice(selection);
 	members_put(selection);
 	/* Only now is it known which tasks were there. */
 	header.begin_ns = now_ns();

@@ -417,6 +417,9 @@ static void handle(const struct event *e)
 	case EVENT_RETURN:
 		return_from(e);
 		break;
+	case EVENT_SLICE:
+		c.slice_ns = e->other;
+		break;
 	case EVENT_THREAD:
 		c.cpus[e->cpu].thread = e->pid;
 		break;
@@ -526,7 +529,7 @@ int convert_main(int argc, char **argv)
 	dprintf(answer_fd,
 		"{\"tasks\":%u,\"events\":%llu,\"records\":%llu,\"lost\":%llu,"
 		"\"repairs\":%llu,\"inferred\":%llu,\"wakeups\":%llu,\"unwoken\":%llu,\"clocks_differ_ns\":%llu,\"origin_ns\":%llu,\"end_ns\":%llu,"
-		"\"cpus\":%u,\"tick_ns\":%llu,\"call_ns\":%u,\"is_whole\":%s,"
+		"\"cpus\":%u,\"tick_ns\":%llu,\"call_ns\":%u,\"slice_ns\":%u,\"is_whole\":%s,"
 		"\"have_all_ended\":%s}\n", c.nr_tasks,
 		(unsigned long long)events.nr,
 		(unsigned long long)nr_records,
@@ -537,7 +540,7 @@ int convert_main(int argc, char **argv)
 		(unsigned long long)c.origin_ns,
 		(unsigned long long)(c.end_ns - c.origin_ns),
 		c.header->nr_cpus, (unsigned long long)c.header->tick_ns,
-		c.header->call_ns,
+		c.header->call_ns, c.slice_ns,
 		events.is_whole ? "true" : "false",
 		have_all_ended ? "true" : "false");
 	return 0;

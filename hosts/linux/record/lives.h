@@ -62,6 +62,7 @@ struct converter {
 	u64 nr_wakeups;		/* of sleepers */
 	u64 nr_unwoken;		/* sleepers that ran without one */
 	u64 nr_inferred;	/* starts that no switch told of */
+	u32 slice_ns;		/* of the fair class; 0: not told */
 	u64 now_ns;		/* since the origin */
 };
 

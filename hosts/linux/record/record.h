@@ -70,6 +70,7 @@ struct events_header {
  *                    or address
  * RETURN   task      0             what it returned SL_CALL_*
  * THREAD   task      0             0                0; before the FORK of a thread
+ * SLICE    0         its ns        0                0; of the fair class, where it is told
  */
 enum event_kind {
 	EVENT_SWITCH = 1,
@@ -90,6 +91,7 @@ enum event_kind {
 	EVENT_CALL,
 	EVENT_RETURN,
 	EVENT_THREAD,
+	EVENT_SLICE,
 	NR_EVENT_KINDS,
 };
 

@@ -302,7 +302,7 @@ def make_run(
         complaint = "the recorder was ended before it could finish; what it had written by then is here"
     run = _blank_run(out, subject, converted)
     run["recording"] = {
-        "slice_ns": slice_ns,
+        "slice_ns": slice_ns or converted.slice_ns or None,
         "events": converted.n_events,
         "lost": converted.n_lost,
         "inferred": converted.n_inferred,

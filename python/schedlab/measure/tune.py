@@ -219,7 +219,7 @@ def tune(
         _forecast(found, subject, trials, names, out / "work", options)
     finally:
         shutil.rmtree(out / "work", ignore_errors=True)
-    if n_confirm and found["class"] and measure:
+    if n_confirm and found["class"] and found["forecast"] and measure:
         found["measured"] = {"policy": found["front"][0]["policy"]} | confirm(
             found["class"], found["forecast"], partial(measure, found["class"]), n_confirm
         )

@@ -241,11 +241,8 @@ def what_if(
         _rank(found, [each for each in alternatives if not each.error])
         _forecast(found, subject, [each for each in alternatives if not each.error])
         _advise(found, plan, partial(_confirm, found, plan, on_start, on_result))
-        best = next((row for row in found["ranking"] if row.get("class")), None)
-        if n_confirm and best and measure:
-            found["measured"] = {"policy": best["policy"]} | confirm(
-                best["class"], best["forecast"], partial(measure, best["class"]), n_confirm
-            )
+        if n_confirm and measure:
+            _measure(found, measure, n_confirm)
     write_json(out / WHATIF_FILE, found)
     return found, runs
 
@@ -442,6 +439,18 @@ def _forecast(found: dict[str, Any], subject: Subject, alternatives: Sequence[Al
             for name in found["metrics"]
             if name in grades and (made := forecast(name, grades[name], run["metrics"][name])) is not None
         }
+
+
+def _measure(found: dict[str, Any], measure: Callable[[str], dict[str, Any]], n_runs: int) -> None:
+    """Run the best that is a class of Linux really."""
+    best = next((row for row in found["ranking"] if row.get("class") and row["forecast"]), None)
+    if best is None:
+        found["warnings"].append(
+            "nothing was run to confirm: no class of Linux has a prediction with an interval"
+        )
+        return
+    measured = confirm(best["class"], best["forecast"], partial(measure, best["class"]), n_runs)
+    found["measured"] = {"policy": best["policy"]} | measured
 
 
 def _groups(before: dict[int, Waits], after: dict[int, Waits]) -> list[dict[str, Any]]:

@@ -44,6 +44,7 @@ _LABELS = {
     "policy_cost": "instructions of the policy per switch",
     "fairness_jain": "fairness",
     "switches_involuntary": "number of preemptions",
+    "switches_voluntary": "number of voluntary switches",
     "switches": "number of switches",
     "migrations": "number of migrations",
     "tasks_ended": "number of tasks that ended",

@@ -77,6 +77,7 @@ class Converted:
     n_cpus: int
     tick_ns: int
     call_ns: int  #: What recording a system call added to it, in nanoseconds; 0 where none was.
+    slice_ns: int  #: Of the fair class, in nanoseconds; 0: the machine did not tell.
     is_whole: bool  #: Whether the recording was ended in order.
     have_all_ended: bool  #: Whether every task has ended.
 
