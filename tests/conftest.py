@@ -206,25 +206,7 @@ def _run(*command: str | Path, env: dict[str, str] | None = None) -> None:
 
 
 def meson_build(folder: Path, *options: str, compiler: str | None = None, target: str = "all") -> Path:
-    """Configure `folder` where needed, and bring it up to date.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-        Build folder; kept from one test run to the next, since ninja knows
-        best what has changed.
-    *options : str
-        Options of `meson setup`, such as `-Doptimization=0`.
-    compiler : str, optional
-        Value of CC; the default is meson's choice.
-    target : str, default "all"
-        What ninja is to make.
-
-    Returns
-    -------
-    pathlib.Path
-        `folder`.
-    """
+    """Configure `folder` where needed, and bring it up to date; it is kept, since ninja knows best what has changed."""
     env = dict(os.environ)
     # Programs of this interpreter's environment first, active or not.
     env["PATH"] = f"{Path(sys.executable).parent}:{env['PATH']}"

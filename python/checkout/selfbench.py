@@ -7,12 +7,12 @@ Read next: bench/selfbench.py, which measures.
 from __future__ import annotations
 
 import importlib.util
-import json
 import sys
 from typing import Annotated
 
 import typer
 
+from schedlab.cli.answer import print_json
 from schedlab.cli.options import JsonOption
 from schedlab.errors import UnavailableError
 from schedlab.paths import resource_root
@@ -37,7 +37,7 @@ def selfbench(
     spec.loader.exec_module(module)
     result = module.measure(host, is_quick=quick, beside=beside)
     if as_json:
-        print(json.dumps(result, allow_nan=False))
+        print_json(result)
     else:
         from schedlab.show.tables import show_benchmarks
 

@@ -67,21 +67,11 @@ RUN_SECONDS_MAX = 240
 
 @dataclass(frozen=True)
 class Case:
-    """One conformance case.
+    """One conformance case."""
 
-    Attributes
-    ----------
-    name : str
-        Stem of its file.
-    head : dict
-        The keys that the module's docstring lists.
-    workload_text : str
-        The workload; lines keep their numbers in the file.
-    """
-
-    name: str
-    head: dict
-    workload_text: str
+    name: str  #: Stem of its file.
+    head: dict  #: The keys that the module's docstring lists.
+    workload_text: str  #: The workload; lines keep their numbers in the file.
 
     @property
     def rule(self) -> str:
@@ -110,24 +100,7 @@ class Case:
 
 
 def load_case(path: Path) -> Case:
-    """Read one `.toml` file of this folder.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        The file.
-
-    Returns
-    -------
-    Case
-        What it says.
-
-    Raises
-    ------
-    ValueError
-        If it has no workload, no properties, or a key in its head that has no
-        meaning; each would make a test that cannot fail.
-    """
+    """Read one `.toml` file of this folder; one that would make a test that cannot fail is a ValueError."""
     lines = path.read_text().splitlines()
     if "[workload]" not in lines:
         raise ValueError(f"{path.name}: there is no line [workload]")
@@ -166,30 +139,14 @@ class Run:
 
 @dataclass
 class Story:
-    """What one run did, in the words that properties use.
+    """What one run did, in the words that properties use."""
 
-    Attributes
-    ----------
-    names : list of str, shape (n_tasks,)
-        Name of the task with pid i + 1.
-    records : Records
-        What happened.
-    lines : list of str or None
-        What the policy printed, without the time; None where it cannot be seen.
-    answer : dict
-        What the host said.
-    is_exact : bool, default False
-        Whether its times are those of the simulator.
-    tolerance_ns : int, default 0
-        Error of the host's clock on one interval.
-    """
-
-    names: list[str]
-    records: Records
-    lines: list[str] | None
-    answer: dict
-    is_exact: bool = False
-    tolerance_ns: int = 0
+    names: list[str]  #: Name of the task with pid i + 1.
+    records: Records  #: What happened.
+    lines: list[str] | None  #: What the policy printed, without the time; None where it cannot be seen.
+    answer: dict  #: What the host said.
+    is_exact: bool = False  #: Whether its times are those of the simulator.
+    tolerance_ns: int = 0  #: Error of the host's clock on one interval.
     all_runs: list[Run] = field(default_factory=list)
 
     def __post_init__(self):
@@ -303,24 +260,7 @@ class Story:
 
 
 def run_in_simulator(case: Case, folder: Path, simulator: Path, policy: Path, seed: int = 0) -> Story:
-    """Run a case in the simulator, or in another program with its options.
-
-    Parameters
-    ----------
-    case : Case
-        What to run.
-    folder : pathlib.Path
-        Where its files go.
-    simulator, policy : pathlib.Path
-        The executable, `schedlab-sim` or `schedlab-uthreads`, and the compiled policy.
-    seed : int, default 0
-        Of the random numbers that the policy draws.
-
-    Returns
-    -------
-    Story
-        What happened.
-    """
+    """Run a case in the simulator, or in another program with its options, such as `schedlab-uthreads`; its files go to a folder."""
     workload = parse_workload(case.workload_text, name=f"{case.name}.toml")
     program = compile_workload(workload, seed=0)
     (folder / "program").write_bytes(program.data)
@@ -339,22 +279,7 @@ def run_in_simulator(case: Case, folder: Path, simulator: Path, policy: Path, se
 
 
 def run_in_kernel(case: Case, folder: Path, image: kernel_build.KernelImage) -> Story:
-    """Run a case in the teaching kernel.
-
-    Parameters
-    ----------
-    case : Case
-        What to run.
-    folder : pathlib.Path
-        Where its files go.
-    image : schedlab.hosts.kernel.build.KernelImage
-        Kernel with the policies of all cases.
-
-    Returns
-    -------
-    Story
-        What happened.
-    """
+    """Run a case in the teaching kernel, of an image with the policies of all cases."""
     workload = parse_workload(case.workload_text, name=f"{case.name}.toml")
     program = compile_workload(workload, seed=0)
     (folder / "program").write_bytes(program.data)
@@ -391,18 +316,7 @@ def run_in_kernel(case: Case, folder: Path, image: kernel_build.KernelImage) -> 
 
 
 def guest_task(case: Case) -> guest.GuestTask:
-    """Compile a case for a real kernel.
-
-    Parameters
-    ----------
-    case : Case
-        What to run.
-
-    Returns
-    -------
-    schedlab.hosts.guest.policies.GuestTask
-        For `run_guest`.
-    """
+    """Compile a case for a real kernel."""
     workload = parse_workload(case.workload_text, name=f"{case.name}.toml")
     return guest.GuestTask(
         case.name,
@@ -413,25 +327,7 @@ def guest_task(case: Case) -> guest.GuestTask:
 
 
 def story_of_guest(case: Case, said: guest.Answer, folder: Path) -> Story:
-    """What a real kernel did with a case.
-
-    What a policy prints stays in the kernel, so properties about it are not held
-    against this host.
-
-    Parameters
-    ----------
-    case : Case
-        What was run.
-    said : schedlab.hosts.guest.policies.Answer
-        What came back.
-    folder : pathlib.Path
-        Where its record file goes.
-
-    Returns
-    -------
-    Story
-        With `lines` None.
-    """
+    """What a real kernel did with a case; what a policy prints stays there, so `lines` is None."""
     workload = parse_workload(case.workload_text, name=f"{case.name}.toml")
     program = compile_workload(workload, seed=0)
     assert said.is_loaded and not said.fatal, said.refusal or said.fatal
@@ -449,20 +345,7 @@ def story_of_guest(case: Case, said: guest.Answer, folder: Path) -> Story:
 
 
 def verdict(case: Case, story: Story) -> list[str]:
-    """What is wrong with a run; an empty list if the host conforms.
-
-    Parameters
-    ----------
-    case : Case
-        What was run.
-    story : Story
-        What happened.
-
-    Returns
-    -------
-    list of str
-        One sentence per broken expectation.
-    """
+    """What is wrong with a run, a sentence per broken expectation; an empty list if the host conforms."""
     head, answer = case.head, story.answer
     has_lines = story.lines is not None
     wrong = []

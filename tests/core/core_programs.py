@@ -23,28 +23,7 @@ RUN_SECONDS_MAX = 300
 def build_program(
     root: Path, folder: Path, name: str, sources: list[str], *, kind: str, compiler: str
 ) -> Path:
-    """Compile one test program together with the whole core.
-
-    Parameters
-    ----------
-    root : pathlib.Path
-        The checkout.
-    folder : pathlib.Path
-        Where the program goes.
-    name : str
-        Name of the program.
-    sources : list of str
-        Its own files, below tests/core; the fake host and core/ are added.
-    kind : str
-        Key of `KINDS`.
-    compiler : str
-        Path of gcc or clang.
-
-    Returns
-    -------
-    pathlib.Path
-        The program.
-    """
+    """Compile one test program, of its own files below tests/core, together with the fake host and the whole core."""
     here = root / "tests" / "core"
     binary = folder / f"{name}-{kind}"
     files = [here / "fake_host.c", *(here / source for source in sources)]
@@ -72,20 +51,7 @@ def build_program(
 
 
 def run_program(binary: Path, *words: object) -> str:
-    """Run a test program; a failure shows what it said, the seed included.
-
-    Parameters
-    ----------
-    binary : pathlib.Path
-        From `build_program`.
-    *words : object
-        Its arguments.
-
-    Returns
-    -------
-    str
-        What it printed.
-    """
+    """What a test program prints; a failure shows what it said, the seed included."""
     env = dict(os.environ, TSAN_OPTIONS="halt_on_error=1 exitcode=66")
     command = [str(binary), *map(str, words)]
     try:

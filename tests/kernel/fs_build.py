@@ -30,24 +30,7 @@ def build_harness(
     changed: dict[str, str] | None = None,
     sanitizers: tuple[str, ...] = SANITIZED,
 ) -> Path:
-    """Compile the harness.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-        Where the program goes, and sources that are not the kernel's own.
-    compiler : str, default "gcc"
-        Also "clang-19".
-    changed : dict of str to str, optional
-        Text in place of that of a part, by the part's name.
-    sanitizers : tuple of str
-        Options that choose them.
-
-    Returns
-    -------
-    pathlib.Path
-        The program.
-    """
+    """Compile the harness into a folder, with other text for the parts in `changed`."""
     sources = []
     for part, source in PARTS.items():
         if part in (changed or {}):

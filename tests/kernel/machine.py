@@ -18,15 +18,7 @@ from schedlab.hosts.kernel.boot import Machine, machine_command
 
 
 class Console:
-    """A running QEMU; use it in a `with` block, which ends it.
-
-    Parameters
-    ----------
-    machine : Machine
-        What to boot.
-    timeout_s : float, default 240
-        How long any wait may take, in seconds of this machine's time.
-    """
+    """A running QEMU; use it in a `with` block, which ends it. No wait takes longer than `timeout_s` of this machine's time."""
 
     def __init__(self, machine: Machine, *, timeout_s: float = 240):
         self.timeout_s = timeout_s
@@ -70,13 +62,7 @@ class Console:
         self._process.stdin.flush()
 
     def wait_for(self, pattern: str) -> str:
-        """Wait until a regular expression matches what came since the last match.
-
-        Returns
-        -------
-        str
-            What matched, and all before it since the last match.
-        """
+        """Wait until a regular expression matches what came since the last match; returns what came, up to its end."""
         deadline = time.monotonic() + self.timeout_s
         wanted = re.compile(pattern, re.MULTILINE)
         with self._news:
@@ -90,13 +76,7 @@ class Console:
         return answer
 
     def run(self, line: str) -> str:
-        """Type a command at the shell's prompt, and wait for the next prompt.
-
-        Returns
-        -------
-        str
-            What the command printed, without the line typed and the prompt.
-        """
+        """Type a command at the shell's prompt; returns what it prints until the next prompt, without the line typed."""
         self.send(line + "\n")
         answer = self.wait_for(r"^\$ \Z")
         return answer.partition("\n")[2].removesuffix("$ ")

@@ -39,23 +39,7 @@ class Entry:
 
 
 def read_log(path: Path) -> list[Entry]:
-    """Read a log that QEMU's blklogwrites wrote (the format is dm-log-writes').
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        The log file.
-
-    Returns
-    -------
-    list of Entry
-        In the order in which the requests were begun.
-
-    Raises
-    ------
-    ValueError
-        If it is no such log, or one with requests that the kernel never makes.
-    """
+    """Requests in the order in which they were begun, of a log by QEMU's blklogwrites (the format is dm-log-writes')."""
     log = path.read_bytes()
     magic, version, nr, sector_bytes = struct.unpack_from("<QQQI", log)
     if magic != 0x6A736677736872 or version != 1:
@@ -77,43 +61,17 @@ def read_log(path: Path) -> list[Entry]:
 
 @dataclass(frozen=True)
 class Cut:
-    """The disk after a power cut.
+    """The disk after a power cut."""
 
-    Attributes
-    ----------
-    position : int
-        Requests that had been begun.
-    image : bytes
-        All that a flush covers, and of the rest some sectors.
-    n_lost, n_unsafe : int
-        Sectors that did not reach the disk, of those that might not have.
-    """
-
-    position: int
-    image: bytes
+    position: int  #: Requests that had been begun.
+    image: bytes  #: All that a flush covers, and of the rest some sectors.
+    #: `n_lost`, `n_unsafe`: Sectors that did not reach the disk, of those that might not have.
     n_lost: int
     n_unsafe: int
 
 
 def cuts(start: bytes, entries: list[Entry], positions: list[int], draw: random.Random) -> Iterator[Cut]:
-    """Make images as power cuts may leave them.
-
-    Parameters
-    ----------
-    start : bytes
-        The disk before the first entry.
-    entries : list of Entry
-        What happened to it.
-    positions : list of int
-        Where the power goes, rising.
-    draw : random.Random
-        Chooses the sectors that survive.
-
-    Yields
-    ------
-    Cut
-        One per position.
-    """
+    """Make images as power cuts at rising positions may leave the disk `start`; `draw` chooses the sectors that survive."""
     stable, applied = bytearray(start), 0
     for position in positions:
         flushes = [i for i in range(applied, position) if entries[i].is_flush]
@@ -150,20 +108,9 @@ def marks_seen(entries: list[Entry], n_workers: int) -> list[list[int]]:
 class Worker:
     """One process of diskwork, and every state that its folder goes through.
 
-    Parameters
-    ----------
-    seed, process, nr : int
-        As diskwork has them.
-
-    Attributes
-    ----------
-    states : list of dict
-        From name in the folder to ("file", contents, number of links) or ("dir",);
-        None before the folder is there. Each is one atomic step after the other.
-    ends : list of int
-        Index of the state after operation k, where 0 is the setting-up.
-    synced : list of int
-        Operations that fsync() followed, rising; 0 is one.
+    `states` is one atomic step after the other: from name in the folder to ("file", contents, number
+    of links) or ("dir",); None before the folder is there. `ends` is the index of the state after
+    operation k, where 0 is the setting-up; `synced` the operations that fsync() followed, rising, 0 among them.
     """
 
     def __init__(self, seed: int, process: int, nr: int):
@@ -276,18 +223,7 @@ class Worker:
 
 
 class FileSystem:
-    """The files in an image, after its log was replayed.
-
-    Parameters
-    ----------
-    image : bytes
-        Of a whole disk.
-
-    Attributes
-    ----------
-    orphans : list of int
-        Inodes in use that have no name.
-    """
+    """The files in an image of a whole disk, after its log was replayed; `orphans` are inodes in use without a name."""
 
     def __init__(self, image: bytes):
         self._image = bytearray(image)
@@ -352,26 +288,9 @@ class FileSystem:
 
 
 def compare(files: FileSystem, workers: list[Worker], marks: list[int]) -> list[int]:
-    """Find each worker's folder among the states that its promises allow.
+    """Find each worker's folder among the states that its promises allow: the index of each.
 
-    Parameters
-    ----------
-    files : FileSystem
-        What is on the disk.
-    workers : list of Worker
-        What was done.
-    marks : list of int, shape (n_workers,)
-        The highest mark on its way to the disk when the power went, -1: none.
-
-    Returns
-    -------
-    list of int, shape (n_workers,)
-        Index of the state that was found.
-
-    Raises
-    ------
-    AssertionError
-        If there is none; says what was promised and which state was found instead.
+    `marks` are the highest marks on their way to the disk when the power went, -1: none.
     """
     found = []
     for process, worker in enumerate(workers):

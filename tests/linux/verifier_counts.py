@@ -77,20 +77,7 @@ def read_baseline() -> dict:
 
 
 def grown(counts: dict[str, int], before: dict[str, int], *, tolerated: float) -> list[str]:
-    """What takes the verifier longer than the file says.
-
-    Parameters
-    ----------
-    counts, before : dict of str to int
-        Instructions by callback, now and in the file.
-    tolerated : float
-        Growth that is none, as a part of what was.
-
-    Returns
-    -------
-    list of str
-        One sentence each.
-    """
+    """What takes the verifier longer than the file says, by more than the tolerated part; one sentence each."""
     return [
         f"{name}: {count} instructions, {before[name]} before" if name in before else f"{name}: is new"
         for name, count in counts.items()
@@ -99,13 +86,7 @@ def grown(counts: dict[str, int], before: dict[str, int], *, tolerated: float) -
 
 
 def bless() -> list[str]:
-    """Write what the kernel counts now.
-
-    Returns
-    -------
-    list of str
-        Names of the policies that changed.
-    """
+    """Write what the kernel counts now; returns the policies that changed."""
     before = read_baseline()["counts"] if BASELINE.exists() else {}
     answers = guest.run_guest(load_tasks())
     lines = [

@@ -36,21 +36,13 @@ _COMPARE = ["python/schedlab/stats", "python/schedlab/runs", "tests/python/test_
 
 @dataclass(frozen=True)
 class Area:
-    """Sources of one kind.
+    """Sources of one kind."""
 
-    Attributes
-    ----------
-    patterns : tuple of str
-        Its files, relative to the checkout.
-    narrow : dict of str to list
-        Calls of pytest for single files, by the name without what follows its first dot.
-    wide : list of list of str
-        What all others are tried with, and what survives the narrow ones; `{name}` is the file's,
-        and "", which selects all tests, of a header that several files share.
-    """
-
-    patterns: tuple[str, ...]
+    patterns: tuple[str, ...]  #: Its files, relative to the checkout.
+    #: What all others are tried with, and what survives the narrow ones; `{name}` is the file's, and "", which
+    #: selects all tests, of a header that several files share.
     wide: Calls
+    #: Calls of pytest for single files, by the name without what follows its first dot.
     narrow: dict[str, Calls] = field(default_factory=dict)
 
     def calls(self, file: str) -> Calls:

@@ -49,13 +49,7 @@ def explained(root: Path, kind: str = "mutant") -> dict[tuple[str, str, str], st
 
 
 class Memory:
-    """Results of earlier runs, one line of JSON each; a run that is killed loses none.
-
-    Parameters
-    ----------
-    root : pathlib.Path
-        The checkout.
-    """
+    """Results of earlier runs, one line of JSON each; a run that is killed loses none."""
 
     def __init__(self, root: Path):
         self._root = root

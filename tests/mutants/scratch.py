@@ -39,18 +39,10 @@ _LOOSENED = (
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a call of pytest.
+    """What became of a call of pytest."""
 
-    Attributes
-    ----------
-    result : str
-        `"passed"`, `"failed"`, `"slow"` or `"unbuilt"`.
-    stdout : str
-        What pytest printed.
-    """
-
-    result: str
-    stdout: str = ""
+    result: str  #: `"passed"`, `"failed"`, `"slow"` or `"unbuilt"`.
+    stdout: str = ""  #: What pytest printed.
 
     @property
     def killer(self) -> str:
@@ -62,17 +54,7 @@ class Outcome:
 
 
 class Scratch:
-    """The copy.
-
-    Parameters
-    ----------
-    root : pathlib.Path
-        The checkout.
-    folder : pathlib.Path
-        Where the copy goes; must not exist.
-    sound : dict
-        Limits of calls that pass without a mutant; copies may share them.
-    """
+    """The copy of a checkout, in a new folder; copies may share `sound`, the limits of calls that pass without a mutant."""
 
     def __init__(self, root: Path, folder: Path, sound: dict):
         self.folder = folder
@@ -102,25 +84,7 @@ class Scratch:
         )
 
     def run(self, tests: list[str], cpu_seconds_max: float = 600, seconds_max: float = 1200) -> Outcome:
-        """Run tests in the copy, until the first fails.
-
-        Parameters
-        ----------
-        tests : list of str
-            Arguments for pytest.
-        cpu_seconds_max, seconds_max : float
-            After which a process of the tests, or all of them, are killed.
-
-        Returns
-        -------
-        Outcome
-            What became of it.
-
-        Raises
-        ------
-        RuntimeError
-            If pytest ran no test.
-        """
+        """Run tests in the copy, until the first fails, or takes longer; that there were none is a RuntimeError."""
         limits = f"ulimit -S -t {int(cpu_seconds_max) + 1}"
         if not any("tests/core" in word for word in tests):
             limits += f"; ulimit -S -v {KIB_MAX}"
@@ -157,23 +121,7 @@ class Scratch:
         return Outcome("unbuilt" if "ninja: build stopped" in stdout else "failed", stdout)
 
     def limits(self, tests: list[str]) -> tuple[float, float]:
-        """CPU time and time that tests may take with a mutant, from what they take without; in seconds.
-
-        Parameters
-        ----------
-        tests : list of str
-            Arguments for pytest.
-
-        Returns
-        -------
-        tuple of float
-            For `run`.
-
-        Raises
-        ------
-        RuntimeError
-            If they fail without a mutant, or there are none.
-        """
+        """CPU time and time that tests may take with a mutant, from what they take without; in seconds."""
         key = tuple(tests)
         if key not in self._sound:
             start_s, start = time.monotonic(), os.times()
@@ -189,22 +137,7 @@ class Scratch:
         return self._sound[key]
 
     def attempt(self, file: str, text: str, calls: list[list[str]]) -> Outcome:
-        """Run the tests with another text of a file.
-
-        Parameters
-        ----------
-        file : str
-            Relative to the checkout.
-        text : str
-            What it is to contain meanwhile.
-        calls : list of list of str
-            Several calls of pytest; the first that does not pass ends it.
-
-        Returns
-        -------
-        Outcome
-            Of the last call.
-        """
+        """Run calls of pytest with another text of a file, until one does not pass."""
         path = self.folder / file
         original = path.read_text()
         outcome = Outcome("passed")

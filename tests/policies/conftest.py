@@ -7,22 +7,16 @@ and none of the metrics code, so that a mistake there cannot hide one here.
 
 from __future__ import annotations
 
-import json
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from schedlab.policy.build import build_policy
-from schedlab.policy.find import load_policy
-from schedlab.program.compiler import compile_workload
-from schedlab.records.file import Kind, Records, read_records
-from schedlab.workload.spec import parse_workload
+from schedlab.records.file import Kind, Records
+from sim.simulated import simulated
 
 MS = 1_000_000
-SECONDS_MAX = 120
 
 
 @dataclass(frozen=True)
@@ -43,19 +37,7 @@ class Turn:
 
 
 class Played:
-    """What happened in one run.
-
-    Parameters
-    ----------
-    records : schedlab.records.file.Records
-        Its records.
-    names : list of str
-        Name of each task, in order of pid.
-    result : dict
-        What the simulator printed.
-    said : list of str
-        What the policy printed, line by line, without the time.
-    """
+    """What happened in one run; `said` is what the policy printed, line by line, without the time."""
 
     def __init__(self, records: Records, names: list[str], result: dict, said: list[str]):
         self.records = records
@@ -85,6 +67,20 @@ class Played:
         """Names in the order in which they came to run, neighbours merged."""
         names = [turn.name for turn in self.turns]
         return [name for i, name in enumerate(names) if i == 0 or names[i - 1] != name]
+
+    def ran(self) -> list[tuple[str, float]]:
+        """Name and length of each turn."""
+        return [(turn.name, turn.ran_ms) for turn in self.turns]
+
+    def starts_ms(self, name: str) -> list[float]:
+        """When each turn of a name's tasks began."""
+        return [turn.start_ns / MS for turn in self.turns if turn.name == name]
+
+    def cpus(self) -> dict[int, set[int]]:
+        """Where each task ran, by pid."""
+        return {
+            pid: {turn.cpu for turn in self.turns if turn.pid == pid} for pid in range(1, len(self.names) + 1)
+        }
 
     def finish_ms(self, name: str) -> float:
         """When the last task of this name stopped for the last time."""
@@ -123,45 +119,12 @@ class Played:
 @pytest.fixture
 def play(simulator, tmp_path):
     """Function that runs TOML under a policy: `play(toml, "rr", cpus=2, slice_ns=5)`."""
-    played = 0
 
     def run(toml: str, policy: str, *, cpus: int = 1, seed: int = 0, limit_s: int = 600, **knobs):
-        nonlocal played
-        played += 1
-        workload = parse_workload(toml)
-        program = compile_workload(workload, seed=seed)
-        program_path = tmp_path / f"{played}.prog"
-        program_path.write_bytes(program.data)
-        records_path = tmp_path / f"{played}.rec"
-        built = build_policy(load_policy(policy))
-        unknown = set(knobs) - set(built.values)
-        assert not unknown, f"{policy} has no knob {unknown}"
-        command = [
-            simulator,
-            "--policy",
-            built.shared_object,
-            "--program",
-            program_path,
-            "--cpus",
-            str(cpus),
-            "--seed",
-            str(seed),
-            "--tick-ns",
-            str(workload.tick_ns),
-            "--records",
-            records_path,
-            "--limit-ns",
-            str(limit_s * 1000 * MS),
-        ]
-        for name, value in knobs.items():
-            command += ["--set", f"{name}={value}"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_MAX, check=False)
-        assert done.returncode == 0, done.stderr
-        result = json.loads(done.stdout)
-        assert result["status"] == "ok", result
-        names = program.tasks["name"].tolist()
-        said = [line.partition(" ")[2] for line in done.stderr.splitlines()]
-        return Played(read_records(records_path), names, result, said)
+        limit = ("--limit-ns", limit_s * 1000 * MS)
+        found = simulated(simulator, tmp_path, toml, policy, *limit, cpus=cpus, seed=seed, knobs=knobs)
+        assert found.answer["status"] == "ok", found.answer
+        return Played(found.records, found.program.tasks["name"].tolist(), found.answer, found.said)
 
     return run
 

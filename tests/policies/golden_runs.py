@@ -38,20 +38,7 @@ def listed() -> list[str]:
 
 
 def run(line: str, simulator: Path) -> str:
-    """Do a run again.
-
-    Parameters
-    ----------
-    line : str
-        One of `listed`, with a digest or without.
-    simulator : pathlib.Path
-        The executable.
-
-    Returns
-    -------
-    str
-        The line with the digest of what happened now.
-    """
+    """Do a run of `listed` again: its line with the digest of what happened now."""
     name, cpus, *knobs = (word for word in line.split() if not word.startswith("sha256:"))
     n_cpus = int(cpus.removeprefix("cpus="))
     text = WORKLOAD.read_text()
@@ -75,18 +62,7 @@ def run(line: str, simulator: Path) -> str:
 
 
 def bless(simulator: Path) -> list[str]:
-    """Rewrite golden_runs.txt with what happens now.
-
-    Parameters
-    ----------
-    simulator : pathlib.Path
-        The executable.
-
-    Returns
-    -------
-    list of str
-        The lines that changed, as they are now.
-    """
+    """Rewrite golden_runs.txt with what happens now; returns the lines that changed."""
     before = listed()
     after = [run(line, simulator) for line in before]
     LISTED.write_text("\n".join(after) + "\n")

@@ -29,20 +29,11 @@ CEILING = """{set = {priority = 0}},
 
 @dataclass(frozen=True)
 class Wait:
-    """One wait of a task for another; all in milliseconds.
+    """One wait of a task for another; all in milliseconds."""
 
-    Attributes
-    ----------
-    start_ms : float
-        Time of the block.
-    length_ms : float
-        From the block to the run that follows.
-    low_ms, middle_ms : float
-        CPU time of the other two meanwhile.
-    """
-
-    start_ms: float
-    length_ms: float
+    start_ms: float  #: Time of the block.
+    length_ms: float  #: From the block to the run that follows.
+    #: `low_ms`, `middle_ms`: CPU time of the other two meanwhile.
     low_ms: float
     middle_ms: float
 

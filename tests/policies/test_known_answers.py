@@ -13,7 +13,12 @@ import pytest
 
 from schedlab.records.file import Kind, Stop
 
-CONSERVING = ["fifo", "rr", "priority", "lottery", "mlfq", "cfs"]
+# fmt: off
+POLICIES = [
+    "fifo", "rr", "priority", "lottery", "mlfq", "cfs", "credit", "credit_report",
+    "stride", "sjf", "srtf", "edf", "rt_fifo", "rt_rr", "o1", "eevdf",
+]
+# fmt: on
 
 
 def workload(*tasks: str, tick: str = "10ms", horizon: str | None = None) -> str:
@@ -45,7 +50,9 @@ def sleeper(name: str, run: str, sleep: str, **keys) -> str:
 # ---- what holds for several policies --------------------------------------
 
 
-@pytest.mark.parametrize("policy", [name for name in CONSERVING if name != "lottery"])
+@pytest.mark.parametrize(
+    "policy", [name for name in POLICIES if name not in ("lottery", "credit", "credit_report")]
+)
 @pytest.mark.parametrize("idle", [0, 1])
 def test_a_task_that_makes_way_goes_to_an_idle_cpu(play, policy, idle):
     """`free` yields to `bound`, which may only run where `free` does, while the other CPU is idle."""
@@ -53,10 +60,12 @@ def test_a_task_that_makes_way_goes_to_an_idle_cpu(play, policy, idle):
         workload(
             task("first", 'run = "1ms"', affinity=f"[{idle}]"),
             task("free", 'run = "8ms"', '"yield"', 'run = "32ms"'),
-            task("bound", 'run = "20ms"', arrival='"5ms"', affinity=f"[{1 - idle}]"),
+            task("bound", 'run = "20ms"', arrival='"5ms"', affinity=f"[{1 - idle}]", burst='"50ms"'),
         ),
+        # Within the slice of `free`, that is, of which the first is half of one.
         policy,
         cpus=2,
+        **({"slice_ns": 20_000_000} if policy == "eevdf" else {}),
     )
     assert played.finish_ms("free") == 40
     assert played.finish_ms("bound") == 28
@@ -70,6 +79,11 @@ def test_a_task_that_makes_way_goes_to_an_idle_cpu(play, policy, idle):
         ("mlfq", {"rotate": 1}),
         ("credit_report", {"slice_ns": 10_000_000}),
         ("credit", {"slice_ns": 10_000_000}),
+        ("stride", {}),
+        ("edf", {}),
+        ("rt_rr", {"slice_ns": 10_000_000}),
+        ("o1", {"slice_ns": 10_000_000}),
+        ("eevdf", {"slice_ns": 10_000_000, "preempt": 0}),
     ],
 )
 @pytest.mark.parametrize("arrival_ms", [95, 105])
@@ -82,6 +96,47 @@ def test_a_task_alone_is_given_slices_of_the_policy(play, policy, knobs, arrival
     )
     assert played.turns[1].name == "late"
     assert played.turns[1].start_ns == (arrival_ms + 5) * 1_000_000
+
+
+@pytest.mark.parametrize("policy", ["stride", "lottery"])
+def test_tickets_that_another_program_writes_count_from_then_on(play, policies_folder, tmp_path, policy):
+    """S36: nothing tells the policy. Here its own tick writes, after two of four seconds."""
+    write = """
+void BPF_STRUCT_OPS(other_tick, struct task_struct *p)
+{
+	struct task_attr *attr = task_attr(p);
+
+	if (attr && p->pid == 1 && scx_bpf_now() >= 2000000000ULL)
+		attr->tickets = 300;
+}
+"""
+    text = (policies_folder / f"{policy}.bpf.c").read_text()
+    define = f"SCX_OPS_DEFINE({policy}_ops,"
+    assert define in text and ".tick" not in text
+    written = tmp_path / f"{policy}.bpf.c"
+    written.write_text(text.replace(define, f"{write}\n{define} .tick = (void *)other_tick,"))
+    played = play(workload(hog("a", tickets=100), hog("b", tickets=100), horizon="4s"), str(written))
+    slack = 0.01 if policy == "stride" else 0.1
+    assert played.shares(until_ms=2000)["a"] == pytest.approx(1 / 2, abs=slack)
+    assert played.shares(since_ms=2000)["a"] == pytest.approx(3 / 4, abs=slack)
+
+
+def test_all_policies_differ(play):
+    """One workload, a schedule each."""
+    jobs = workload(
+        hog("a", 1, priority=4, tickets=300, credits=300, weight=300),
+        hog("b", 1, priority=6),
+        sleeper("c", "3ms", "17ms", deadline='"25ms"'),
+        sleeper("d", "4ms", "31ms", deadline='"20ms"', priority=5),
+        task("e", 'run = "40ms"', arrival='"100ms"', burst='"run"', priority=5),
+        task("f", 'run = "250ms"', arrival='"101ms"', burst='"run"', priority=5),
+        horizon="3s",
+    )
+    seen = {}
+    for policy in POLICIES:
+        events = play(jobs, policy).records.events
+        seen[policy] = events[events["kind"] == Kind.RUN].tobytes()
+    assert len(set(seen.values())) == len(POLICIES)
 
 
 # ---- fifo -------------------------------------------------------------------
@@ -114,7 +169,7 @@ def test_fifo_stays_endless_after_a_yield_to_nobody(play):
 
 def test_rr_takes_turns(play):
     played = play(workload(*(task(name, 'run = "25ms"') for name in "abc")), "rr")
-    assert [(turn.name, turn.ran_ms) for turn in played.turns] == [
+    assert played.ran() == [
         ("a", 10),
         ("b", 10),
         ("c", 10),
@@ -194,7 +249,7 @@ def test_priority_ages_one_level_per_50_ticks(play, levels):
     played = play(
         workload(hog("hog", priority=4), hog("aged", priority=4 + levels), horizon="8s"), "priority"
     )
-    starts_ms = [turn.start_ns / 1e6 for turn in played.turns if turn.name == "aged"]
+    starts_ms = played.starts_ms("aged")
     wait_ms = levels * 500
     assert starts_ms[0] == pytest.approx(wait_ms, abs=20)
     assert starts_ms[1] - starts_ms[0] == pytest.approx(wait_ms + 10, abs=20)
@@ -378,7 +433,7 @@ def test_lottery_counts_only_tickets_that_can_win_here(play):
 def test_mlfq_quanta(play):
     """1, 2 and 4 ticks on the way down, then turns of one."""
     played = play(workload(hog("a"), hog("b"), horizon="200ms"), "mlfq")
-    assert [(turn.name, turn.ran_ms) for turn in played.turns] == [
+    assert played.ran() == [
         ("a", 10),
         ("b", 10),
         ("a", 20),
@@ -439,13 +494,7 @@ def test_mlfq_boost_gives_a_whole_allotment(play):
     """At 25 ms `a` has used 5 of the 20 ms of its second level; 10 of the first begin then."""
     jobs = workload(hog("a"), hog("b"), tick="1ms", horizon="50ms")
     played = play(jobs, "mlfq", quantum_ns=10_000_000, boost_ns=25_000_000)
-    assert [(turn.name, turn.ran_ms) for turn in played.turns[:5]] == [
-        ("a", 10),
-        ("b", 10),
-        ("a", 5),
-        ("b", 10),
-        ("a", 10),
-    ]
+    assert played.ran()[:5] == [("a", 10), ("b", 10), ("a", 5), ("b", 10), ("a", 10)]
 
 
 # ---- cfs --------------------------------------------------------------------
@@ -473,8 +522,7 @@ def test_cfs_lightest_task_is_not_lost_beside_the_heaviest(play, cpus):
         "cfs",
         cpus=cpus,
     )
-    starts_s = [turn.start_ns / 1e9 for turn in played.turns if turn.name == "light"]
-    assert max(b - a for a, b in itertools.pairwise(starts_s)) < 15
+    assert max(b - a for a, b in itertools.pairwise(played.starts_ms("light"))) < 15_000
     assert played.shares()["light"] < 0.005
 
 
@@ -544,21 +592,3 @@ def test_cfs_yield_lets_the_next_one_run(play):
     assert ran["polite"] < 10
     yields = [t for t in played.turns if t.name == "polite" and t.why == Stop.YIELDED]
     assert len(yields) > 50
-
-
-# ---- all of them ---------------------------------------------------------------
-
-
-def test_policies_differ(play, tmp_path):
-    """One workload, seven schedules."""
-    jobs = workload(
-        hog("a", 1, priority=4, tickets=300, credits=300, weight=300),
-        hog("b", 1, priority=6),
-        sleeper("c", "3ms", "17ms"),
-        horizon="3s",
-    )
-    seen = {}
-    for policy in [*CONSERVING, "credit"]:
-        events = play(jobs, policy).records.events
-        seen[policy] = events[events["kind"] == Kind.RUN].tobytes()
-    assert len(set(seen.values())) == len(seen)

@@ -118,9 +118,8 @@ def test_rt_rr_sleep_does_not_renew_a_turn(play):
         ),
         "rt_rr",
     )
-    ran = [(turn.name, turn.ran_ms) for turn in played.turns]
     # 30 ms, then behind `b`; three times; the fourth stay is the last tenth of the turn.
-    assert ran[:8] == [
+    assert played.ran()[:8] == [
         ("a", 30),
         ("b", 100),
         ("a", 30),
@@ -146,25 +145,13 @@ def test_rt_yield_lets_equals_go_first_but_not_lower_ones(play, policy):
 
 
 @pytest.mark.parametrize("policy", REAL_TIME)
-def test_rt_change_of_priority_acts_at_once(play, policy):
-    """Attributes are in a map; the task is queued anew after a change, as for a weight (S17)."""
+@pytest.mark.parametrize(("of", "first", "then", "others"), [("priority", 2, 9, 7), ("weight", 400, 25, 100)])
+def test_rt_change_of_an_attribute_acts_at_once(play, policy, of, first, then, others):
+    """Priorities are in a map, and the task is queued anew (S17); the scheduler itself changes weights, and tells the policy."""
     played = play(
         workload(
-            task("falls", 'run = "7ms"', "set = {priority = 9}", 'run = "20ms"', priority=2),
-            task("waits", 'run = "30ms"', priority=7),
-        ),
-        policy,
-    )
-    assert turns_of(played) == [("falls", 0, 7), ("waits", 7, 37), ("falls", 37, 57)]
-
-
-@pytest.mark.parametrize("policy", REAL_TIME)
-def test_rt_change_of_weight_acts_at_once(play, policy):
-    """The scheduler itself changes weights, and tells the policy."""
-    played = play(
-        workload(
-            task("falls", 'run = "7ms"', "set = {weight = 25}", 'run = "20ms"', weight=400),
-            task("waits", 'run = "30ms"'),
+            task("falls", 'run = "7ms"', f"set = {{{of} = {then}}}", 'run = "20ms"', **{of: first}),
+            task("waits", 'run = "30ms"', **{of: others}),
         ),
         policy,
     )

@@ -33,10 +33,7 @@ def test_credit_report_low_credits_are_a_limit(play):
 
 def test_credit_report_deals_threads_in_turn(play):
     played = play(workload(hog("h", count=12), horizon="1s"), "credit_report", cpus=4, balance=0)
-    cpus = {}
-    for turn in played.turns:
-        cpus.setdefault(turn.pid, set()).add(turn.cpu)
-    assert [cpus[pid] for pid in range(1, 13)] == [{(pid - 1) % 4} for pid in range(1, 13)]
+    assert played.cpus() == {pid: {(pid - 1) % 4} for pid in range(1, 13)}
 
 
 @pytest.mark.parametrize(

@@ -16,23 +16,9 @@ from schedlab.records.file import Kind, Stop
 
 
 def schedule(tasks, *, n_cpus=1, slice_ns=None, horizon_ns=None):
-    """Run tasks in the order of one queue, each for a slice, or until it blocks.
+    """Run tasks in the order of one queue, each for a slice, or until it blocks: the events, and the end of the run.
 
-    Parameters
-    ----------
-    tasks : list of (arrival_ns, phases)
-        A phase is ("run", ns) or ("sleep", ns); pids count from 1.
-    n_cpus : int
-        CPUs, which all take from the one queue.
-    slice_ns : int, optional
-        Length of a turn; None: until the task blocks.
-    horizon_ns : int, optional
-        When to cut the run off.
-
-    Returns
-    -------
-    tuple
-        Events as (t_ns, task, cpu, kind, flags, arg), and the end of the run.
+    A task is (arrival_ns, phases), a phase ("run", ns) or ("sleep", ns); pids count from 1.
     """
     return _Schedule(tasks, n_cpus, slice_ns, horizon_ns).run()
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -15,12 +14,13 @@ from schedlab.calibration import DEFAULT_CALIBRATION, Calibration
 from schedlab.errors import UsageError
 from schedlab.program import layout
 from schedlab.program.compiler import compile_workload
-from schedlab.records.file import Kind, Stop, read_records
+from schedlab.records.file import Kind, Stop
 from schedlab.workload.distributions import PARAMETERS
 from schedlab.workload.find import list_workloads, load_workload
 from schedlab.workload.phases import ATTRIBUTES, VERBS
 from schedlab.workload.spec import parse_workload
 from schedlab.workload.tables import TaskTable, WorkloadTable
+from sim.simulated import simulated
 
 GOLDEN = Path(__file__).with_name("golden_programs.txt")
 SEEDS = (0, 1)
@@ -127,28 +127,14 @@ def known_schedules():
 
 @pytest.mark.full
 @pytest.mark.parametrize(("name", "expected"), list(known_schedules()))
-def test_simulator_keeps_expected_schedules(name, expected, simulator, root, need, tmp_path):
-    source = root / "policies" / f"{expected.policy}.bpf.c"
-    if not source.is_file():
+def test_simulator_keeps_expected_schedules(name, expected, simulator, root, tmp_path):
+    policy = root / "policies" / f"{expected.policy}.bpf.c"
+    if not policy.is_file():
         pytest.skip(f"there is no policy {expected.policy} yet")
-    policy, program, records = tmp_path / "p.so", tmp_path / "program", tmp_path / "records"
-    subprocess.run(
-        [need("cc"), "-std=gnu11", "-O2", "-fPIC", "-shared", "-fno-semantic-interposition",
-         f"-I{root / 'include'}", "-o", policy, source],
-        check=True,
-    )  # fmt: skip
-    workload = load_workload(name)
-    compiled = compile_workload(workload, seed=0)
-    compiled.save(program)
-    settings = [word for key, value in expected.settings.items() for word in ("--set", f"{key}={value}")]
-    subprocess.run(
-        [simulator, "--policy", policy, "--program", program, "--cpus", "1", "--records", records,
-         "--tick-ns", str(workload.tick_ns), *settings],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    events = read_records(records).events
+    made = simulated(simulator, tmp_path, load_workload(name), policy, knobs=expected.settings)
+    events = made.records.events
     ends = events[(events["kind"] == Kind.STOP) & (events["flags"] == Stop.EXITED)]
-    found = {str(compiled.tasks["name"][end["task"] - 1]): int(end["t_ns"]) for end in ends}
+    found = {str(made.program.tasks["name"][end["task"] - 1]): int(end["t_ns"]) for end in ends}
     assert found == expected.finish_ns
 
 

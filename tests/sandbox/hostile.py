@@ -41,25 +41,14 @@ SCX_OPS_DEFINE(h_ops, .enqueue = (void *)h_enqueue, .name = "hostile");
 
 @dataclass(frozen=True)
 class Attack:
-    """One hostile policy.
+    """One hostile policy."""
 
-    Attributes
-    ----------
-    tries : str
-        What it wants, for a reader.
-    gets : str
-        Part of the error; empty: the run is good, and what it wanted has not happened.
-    before, within : str
-        Lines in front of ops.enqueue(), and in it.
-    whole : str
-        The file, where it is none of these.
-    """
-
-    tries: str
-    gets: str
+    tries: str  #: What it wants, for a reader.
+    gets: str  #: Part of the error; empty: the run is good, and what it wanted has not happened.
+    #: `before`, `within`: Lines in front of ops.enqueue(), and in it.
     before: str = ""
     within: str = ""
-    whole: str = ""
+    whole: str = ""  #: The file, where it is none of these.
 
 
 def _calls(prototype: str, call: str) -> dict[str, str]:

@@ -9,16 +9,13 @@ as one likes. Read next: test_golden.py; tools/bless rewrites traces.
 
 from __future__ import annotations
 
-import subprocess
 import tempfile
 import tomllib
 from pathlib import Path
 
-from schedlab.policy.build import build_policy
-from schedlab.policy.find import load_policy
-from schedlab.program.compiler import compile_workload
-from schedlab.records.file import Kind, Overhead, Stop, read_records
+from schedlab.records.file import Kind, Overhead, Stop
 from schedlab.workload.spec import parse_workload
+from sim.simulated import simulated
 
 FOLDER = Path(__file__).resolve().parent / "golden"
 HEAD_KEYS = {"policy", "set", "cpus", "options"}
@@ -67,38 +64,18 @@ def _line(event, task_names: list[str]) -> str:
 
 
 def actual(name: str, simulator: Path) -> list[str]:
-    """Run a schedule in the simulator.
-
-    Parameters
-    ----------
-    name : str
-        One of `names`.
-    simulator : pathlib.Path
-        The executable.
-
-    Returns
-    -------
-    list of str
-        One line per record, with single spaces.
-    """
+    """Run a schedule in the simulator: one line per record, with single spaces."""
     head, text = split(name)
     workload = parse_workload(text, name=f"{name}.toml")
-    program = compile_workload(workload, seed=0)
-    policy = build_policy(load_policy(head["policy"]), head.get("set", {}))
-    knobs = [word for item in policy.values.items() for word in ("--set", f"{item[0]}={item[1]}")]
     with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "program").write_bytes(program.data)
-        records = Path(folder) / "records"
-        done = subprocess.run(
-            [simulator, "--policy", policy.shared_object, "--program", f"{folder}/program",
-             "--records", records, "--cpus", str(head.get("cpus", 1)),
-             "--tick-ns", str(workload.tick_ns), *knobs, *head.get("options", [])],
-            capture_output=True, text=True, check=True, timeout=60,
+        found = simulated(
+            simulator, Path(folder), workload, head["policy"], *head.get("options", []),
+            cpus=head.get("cpus", 1), knobs=head.get("set"),
         )  # fmt: skip
-        if '"status":"ok"' not in done.stdout:
-            raise AssertionError(done.stdout)
-        task_names = [program.string(int(row["name"])) for row in program.task_rows]
-        return [_line(event, task_names) for event in read_records(records).events]
+        if found.answer["status"] != "ok":
+            raise AssertionError(found.answer)
+        task_names = [found.program.string(int(row["name"])) for row in found.program.task_rows]
+        return [_line(event, task_names) for event in found.records.events]
 
 
 def expected(name: str) -> list[str]:
@@ -115,20 +92,7 @@ def comment(name: str) -> list[str]:
 
 
 def bless(name: str, simulator: Path) -> bool:
-    """Rewrite a trace with what happens now; the derivation is kept, to be mended by hand.
-
-    Parameters
-    ----------
-    name : str
-        One of `names`.
-    simulator : pathlib.Path
-        The executable.
-
-    Returns
-    -------
-    bool
-        Whether anything changed.
-    """
+    """Rewrite a trace with what happens now, if that is another; the derivation is kept, to be mended by hand."""
     lines = actual(name, simulator)
     if (FOLDER / f"{name}.trace").exists() and lines == expected(name):
         return False

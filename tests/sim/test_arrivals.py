@@ -3,22 +3,17 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-
 import pytest
 
-from schedlab.policy.build import build_policy
-from schedlab.policy.find import load_policy
-from schedlab.program.compiler import compile_workload
-from schedlab.records.file import Kind, read_records
-from schedlab.workload.spec import parse_workload
+from schedlab.records.file import Kind
+from sim.simulated import simulated
 
 WORKLOAD = """
 [workload]
 title = "One that runs, one that comes"
 question = "Does it wait?"
 jitter = "0ms"
+tick = "1ms"
 [[task]]
 name = "hog"
 phases = [{run = "20ms"}, {spawn = "child"}, {run = "20ms"}]
@@ -38,14 +33,9 @@ phases = [{run = "1ms"}]
 )
 def test_credit_boosts_who_wakes_and_not_who_starts(simulator, tmp_path, arrivals, waits_ms):
     """Xen's boost is for wake-ups: who starts waits for the end of a turn of 30 ms."""
-    compile_workload(parse_workload(WORKLOAD), seed=0).save(tmp_path / "program")
-    done = subprocess.run(
-        [simulator, "--policy", build_policy(load_policy("credit")).shared_object,
-         "--program", tmp_path / "program", "--records", tmp_path / "run.slr", "--arrivals", arrivals],
-        check=True, capture_output=True, text=True,
-    )  # fmt: skip
-    assert json.loads(done.stdout)["error"] is None
-    events = read_records(tmp_path / "run.slr").events
+    found = simulated(simulator, tmp_path, WORKLOAD, "credit", "--arrivals", arrivals)
+    assert found.answer["error"] is None
+    events = found.records.events
     for pid, wait_ms in zip((2, 3), waits_ms, strict=True):
         mine = events[events["task"] == pid]
         came, ran = (mine[mine["kind"] == kind] for kind in (Kind.ARRIVE, Kind.RUN))
@@ -80,13 +70,7 @@ SCX_OPS_DEFINE(w_ops, .init_task = (void *)w_init_task, .enable = (void *)w_enab
 @pytest.mark.parametrize("arrivals", ["start", "wake"])
 def test_tasks_that_were_there_are_enabled_as_the_policy_is_loaded(simulator, tmp_path, arrivals):
     """As Linux does it: what a policy keeps of a task dates from then, such as its virtual time."""
-    compile_workload(parse_workload(WORKLOAD), seed=0).save(tmp_path / "program")
     (tmp_path / "watcher.bpf.c").write_text(WATCHER)
-    built = build_policy(load_policy(str(tmp_path / "watcher.bpf.c")))
-    done = subprocess.run(
-        [simulator, "--policy", built.shared_object, "--program", tmp_path / "program",
-         "--records", tmp_path / "run.slr", "--arrivals", arrivals],
-        check=False, capture_output=True, text=True,
-    )  # fmt: skip
-    error = json.loads(done.stdout)["error"]
+    found = simulated(simulator, tmp_path, WORKLOAD, tmp_path / "watcher.bpf.c", "--arrivals", arrivals)
+    error = found.answer["error"]
     assert error is None if arrivals == "wake" else "hog is forked" in error

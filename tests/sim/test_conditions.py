@@ -3,40 +3,22 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-
 import pytest
 
-from schedlab.program.compiler import compile_workload
-from schedlab.records.file import Kind, Stop, read_records
-from schedlab.workload.spec import parse_workload
+from schedlab.records.file import Kind, Stop
+from sim.simulated import simulated
 
-HEAD = '[workload]\ntitle = "T"\nquestion = "Q?"\njitter = "0ms"\n'
+HEAD = '[workload]\ntitle = "T"\nquestion = "Q?"\njitter = "0ms"\ntick = "1ms"\n'
 MS = 1_000_000
 
 
-@pytest.fixture(scope="module")
-def play(simulator, root, need, tmp_path_factory):
+@pytest.fixture
+def play(simulator, tmp_path):
     """Function that runs a workload under fifo without costs; answer and records."""
-    folder = tmp_path_factory.mktemp("conditions")
-    policy = folder / "fifo.so"
-    subprocess.run(
-        [need("cc"), "-std=gnu11", "-O2", "-fPIC", "-shared", "-fno-semantic-interposition",
-         f"-I{root / 'include'}", "-o", policy, root / "policies" / "fifo.bpf.c"],
-        check=True,
-    )  # fmt: skip
 
     def run(text, cpus=1, *options):
-        program, records = folder / "program", folder / "records"
-        compiled = compile_workload(parse_workload(HEAD + text), seed=0)
-        compiled.save(program)
-        done = subprocess.run(
-            [simulator, "--policy", policy, "--program", program, "--cpus", str(cpus),
-             "--records", records, *options],
-            check=True, capture_output=True, text=True,
-        )  # fmt: skip
-        return json.loads(done.stdout), Bursts(compiled, read_records(records).events)
+        found = simulated(simulator, tmp_path, HEAD + text, "fifo", *options, cpus=cpus)
+        return found.answer, Bursts(found.program, found.records.events)
 
     return run
 
@@ -349,8 +331,6 @@ def test_a_tick_costs_no_more_than_is_left_of_the_run(play):
         phases = [{run = "1s"}]
         """,
         1,
-        "--tick-ns",
-        "1000000",
         "--cost",
         "tick_ns=300000",
     )

@@ -4,15 +4,11 @@
 from __future__ import annotations
 
 import random
-import subprocess
 
 import numpy as np
 
-from schedlab.policy.build import build_policy
-from schedlab.policy.find import load_policy
-from schedlab.program.compiler import compile_workload
-from schedlab.records.file import Kind, Stop, read_records
-from schedlab.workload.spec import parse_workload
+from schedlab.records.file import Kind, Stop
+from sim.simulated import simulated
 
 ROUNDS = 3
 HEAD = """
@@ -20,6 +16,7 @@ HEAD = """
 title = "Many sleep"
 question = "Who wakes first?"
 jitter = "0ms"
+tick = "1ms"
 """
 TASK = """
 [[task]]
@@ -37,13 +34,7 @@ def sleeps_us() -> list[int]:
 def test_wake_ups_come_when_due_and_equal_ones_in_order(simulator, tmp_path):
     sleeps = sleeps_us()
     text = HEAD + "".join(TASK.format(number=n, rounds=ROUNDS, sleep_us=us) for n, us in enumerate(sleeps))
-    compile_workload(parse_workload(text), seed=0).save(tmp_path / "program")
-    subprocess.run(
-        [simulator, "--policy", build_policy(load_policy("fifo")).shared_object, "--cpus", "1",
-         "--program", tmp_path / "program", "--records", tmp_path / "run.slr"],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    events = read_records(tmp_path / "run.slr").events
+    events = simulated(simulator, tmp_path, text, "fifo").records.events
     began = events[(events["kind"] == Kind.STOP) & (events["flags"] == Stop.BLOCKED)]
     woken = events[events["kind"] == Kind.WAKE]
     assert len(woken) == ROUNDS * len(sleeps)

@@ -3,16 +3,10 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-
 import pytest
 
-from schedlab.policy.build import build_policy
-from schedlab.policy.find import load_policy
-from schedlab.program.compiler import compile_workload
-from schedlab.records.file import Kind, read_records
-from schedlab.workload.spec import parse_workload
+from schedlab.records.file import Kind
+from sim.simulated import simulated
 
 MS, IPI_NS = 1_000_000, 50_000
 POLICY = """
@@ -71,20 +65,17 @@ phases = [{run = "1ms"}]
 PREEMPT, WAIT, IDLE = 2, 4, 1
 
 
-@pytest.fixture(scope="module")
-def run(simulator, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("wait")
-    (folder / "t.bpf.c").write_text(POLICY)
-    (folder / "program").write_bytes(bytes(compile_workload(parse_workload(WORKLOAD), seed=1).data))
-    policy = build_policy(load_policy(str(folder / "t.bpf.c"))).shared_object
+@pytest.fixture
+def run(simulator, tmp_path):
+    policy = tmp_path / "t.bpf.c"
+    policy.write_text(POLICY)
 
     def answer(flags):
-        command = [simulator, "--policy", policy, "--program", folder / "program", "--cpus", "2"]
-        command += ["--cost", f"ipi_ns={IPI_NS}", "--set", f"flags={flags}", "--records", folder / "r.slr"]
-        done = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
-        events = read_records(folder / "r.slr").events
+        cost, knobs = ("--cost", f"ipi_ns={IPI_NS}"), {"flags": flags}
+        found = simulated(simulator, tmp_path, WORKLOAD, policy, *cost, cpus=2, knobs=knobs)
+        events = found.records.events
         begins = events[(events["kind"] == Kind.RUN) & (events["task"] == 3)]["t_ns"]
-        return done["error"], int(begins[0]) if len(begins) else None
+        return found.answer["error"], int(begins[0]) if len(begins) else None
 
     return answer
 

@@ -35,18 +35,7 @@ EXITED = 3
 
 
 def stays(records):
-    """Arrival and end of every task that ended, sorted by arrival.
-
-    Parameters
-    ----------
-    records : schedlab.records.file.Records
-        Of a run in which no task sleeps.
-
-    Returns
-    -------
-    tuple of numpy.ndarray
-        Times in nanoseconds, both of shape (n_tasks,).
-    """
+    """Arrival and end in ns of every task that ended, sorted by arrival; no task sleeps."""
     events = records.events
     arrive = events[events["kind"] == ARRIVE]
     end = events[(events["kind"] == STOP) & (events["flags"] == EXITED)]
@@ -58,20 +47,7 @@ def stays(records):
 
 
 def regenerative_interval(arrived_ns, ended_ns, z=1.96):
-    """Interval of the mean stay from independent busy cycles.
-
-    Parameters
-    ----------
-    arrived_ns, ended_ns : numpy.ndarray of int64, shape (n_tasks,)
-        First come, first served, one server.
-    z : float
-        Quantile of the normal distribution.
-
-    Returns
-    -------
-    tuple of float
-        Estimate, low and high in nanoseconds.
-    """
+    """Estimate, low and high of the mean stay in ns from independent busy cycles: first come, first served, one server."""
     finds_idle = np.concatenate(([True], arrived_ns[1:] >= np.maximum.accumulate(ended_ns)[:-1]))
     first = np.flatnonzero(finds_idle)
     # The last cycle may be cut off by the end of the run.

@@ -49,21 +49,11 @@ phases = [{{run = "{service}"}}]
 
 @dataclass(frozen=True)
 class Service:
-    """A service time and its moments.
+    """A service time and its moments."""
 
-    Attributes
-    ----------
-    text : str
-        As a workload says it.
-    mean_ms : float
-        First moment in milliseconds.
-    square_ms2 : float
-        Second moment in square milliseconds.
-    """
-
-    text: str
-    mean_ms: float
-    square_ms2: float
+    text: str  #: As a workload says it.
+    mean_ms: float  #: First moment in milliseconds.
+    square_ms2: float  #: Second moment in square milliseconds.
 
 
 SIGMA = 0.9
@@ -125,15 +115,7 @@ def simulate(simulator, tmp_path):
 
 
 def assert_mean_stay(found, theory_ms: float) -> None:
-    """Intervals of single seeds hold the mean as often as they claim; so does that of all.
-
-    Parameters
-    ----------
-    found : list of tuple of numpy.ndarray
-        Arrivals and ends of each seed, in nanoseconds.
-    theory_ms : float
-        The mean stay.
-    """
+    """Intervals of single seeds hold the mean as often as they claim; so does that of all."""
     theory_ns, n_runs = theory_ms * 1e6, len(found)
     intervals = [regenerative_interval(arrived, ended) for arrived, ended in found]
     held = sum(low <= theory_ns <= high for _, low, high in intervals)

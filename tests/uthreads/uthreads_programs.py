@@ -57,21 +57,11 @@ CLANG_FLAGS = {
 
 @dataclass(frozen=True)
 class Toolchain:
-    """A compiler and a kind of build, with a folder for what they make.
+    """A compiler and a kind of build, with a folder for what they make."""
 
-    Attributes
-    ----------
-    compiler : str
-        Path of gcc or clang.
-    kind : str
-        Key of `KINDS`.
-    folder : pathlib.Path
-        Where the results go; from `build_folder`.
-    """
-
-    compiler: str
-    kind: str
-    folder: Path
+    compiler: str  #: Path of gcc or clang.
+    kind: str  #: Key of `KINDS`.
+    folder: Path  #: Where the results go; from `build_folder`.
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -159,20 +149,7 @@ class Toolchain:
 
 
 def build_folder(compiler: str, kind: str) -> Path:
-    """Folder for what a compiler makes of the sources as they are now.
-
-    Parameters
-    ----------
-    compiler : str
-        Path of gcc or clang.
-    kind : str
-        Key of `KINDS`.
-
-    Returns
-    -------
-    pathlib.Path
-        In the cache; those of other sources are removed after a day.
-    """
+    """Folder in the cache for what a compiler makes of the sources as they are now; others are removed after a day."""
     parent = paths.cache_folder("uthreads-tests")
     chain = Toolchain(compiler, kind, parent)
     digest = hashlib.sha256(repr((chain.flags, str(parent))).encode())
@@ -209,26 +186,7 @@ def compile_all(command: list) -> str:
 def run_program(
     binary: Path, *words: object, status: int = 0, env: dict | None = None, seconds: float = RUN_SECONDS_MAX
 ):
-    """Run a test program and wait for it.
-
-    Parameters
-    ----------
-    binary : pathlib.Path
-        From `Toolchain.program`.
-    *words : object
-        Its arguments.
-    status : int, default 0
-        The exit status that it must have.
-    env : dict, optional
-        More variables of the environment.
-    seconds : float, default 120
-        When it hangs.
-
-    Returns
-    -------
-    subprocess.CompletedProcess
-        With `stdout` and `stderr` as text.
-    """
+    """Run a test program, which must end with that status, and wait for it; `env` adds variables."""
     settings = {
         "ASAN_OPTIONS": "detect_stack_use_after_return=0:abort_on_error=0:exitcode=99",
         "TSAN_OPTIONS": "exitcode=98",

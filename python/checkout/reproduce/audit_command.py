@@ -6,12 +6,12 @@ Read next: audit.py.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from schedlab.cli.answer import print_json
 from schedlab.cli.options import JsonOption
 from schedlab.errors import UnavailableError, UsageError
 from schedlab.paths import resource_root
@@ -29,22 +29,27 @@ def audit(
     """Hold the five reports against their own tables: numbers, comparisons, relations."""
     from .audit import audit_report
 
-    for number in reports or ():
-        if number not in REPORTS:
-            raise UsageError(f"there is no report {number}; there are 1 to 5")
-    found = [audit_report(report_folder(number)) for number in reports or REPORTS]
+    found = [audit_report(report_folder(number)) for number in wanted_reports(reports) or REPORTS]
     if as_json:
-        print(json.dumps({"audits": [
+        print_json({"audits": [
             {"report": each.report,
              "counts": {kind: {"wrong": number, "total": total} for kind, (number, total) in each.counts.items()},
              "findings": [finding.as_json() for finding in each.findings]}
             for each in found
-        ]}, allow_nan=False))  # fmt: skip
+        ]})  # fmt: skip
         return
     from .show_audit import show_audit
 
     for each in found:
         show_audit(each, show_all=show_all)
+
+
+def wanted_reports(numbers: list[int] | None) -> list[int]:
+    """Reports that were asked for, all of which there are."""
+    for number in numbers or ():
+        if number not in REPORTS:
+            raise UsageError(f"there is no report {number}; there are 1 to 5")
+    return numbers or []
 
 
 def report_folder(number: int) -> Path:

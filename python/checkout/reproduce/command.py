@@ -6,17 +6,17 @@ Read next: steps.py; experiments/README.md.
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from schedlab.cli.answer import print_json
 from schedlab.cli.options import JsonOption
 from schedlab.errors import EXIT_CHECK_FAILED, UnavailableError, UsageError, did_you_mean
 
-from .audit_command import REPORTS, report_folder
+from .audit_command import REPORTS, report_folder, wanted_reports
 
 
 def reproduce(
@@ -57,7 +57,7 @@ def reproduce(
     from .show import Watch, show_reproduction
     from .steps import claims_json, reproduce_report
 
-    folders = _folders(reports or [])
+    folders = _folders(wanted_reports(reports))
     wanted = Wanted(out=out, hosts=_hosts(host or [], folders), is_quick=quick, scale=_checked(scale))
     if write is not None and (write.is_dir() or not write.parent.is_dir()):
         raise UsageError(f"--write {write}: no file can be there; name one in a folder that exists")
@@ -80,7 +80,7 @@ def reproduce(
                 write_replication(made[-1:], write, today=datetime.now(UTC).date())
         watch.total()
     if as_json:
-        print(json.dumps(claims_json(made), allow_nan=False))
+        print_json(claims_json(made))
     else:
         for each in made:
             show_reproduction(each)
@@ -92,9 +92,6 @@ def _folders(numbers: list[int]) -> list[Path]:
     """Folders of the reports that were asked for; of all that have an experiment."""
     from .spec import EXPERIMENT_FILE
 
-    for number in numbers:
-        if number not in REPORTS:
-            raise UsageError(f"there is no report {number}; there are 1 to 5")
     written = [number for number in REPORTS if (report_folder(number) / EXPERIMENT_FILE).is_file()]
     for number in numbers:
         if number not in written:

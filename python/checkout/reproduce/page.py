@@ -39,13 +39,21 @@ from .claims import (
 )
 from .fit import fit
 from .page_answer import picture_of
-from .page_audit import checks, place_text, printed_tables, recomputed_text, said_of_kind
+from .page_audit import checks, place_text, printed_tables, said_of_kind
 from .reproduction import Reproduction
 from .runs import workload_of
 from .spec import PARTS, Claim, Runs, Size
 from .summary import sentences_of
 from .tables import drawn_of, is_wide, link
-from .text import command_text, count_sentences, interval_text, number_text, ours_text, published_text
+from .text import (
+    command_text,
+    count_sentences,
+    interval_text,
+    number_text,
+    ours_text,
+    published_text,
+    recomputed_text,
+)
 
 #: How each verdict looks, and its words in tables that are wide already.
 CLASSES = {HOLDS: "good", DIRECTION: "warning", FAILS: "bad", UNDECIDABLE: "none", UNTESTED: "none"}

@@ -17,7 +17,6 @@ from typing import NamedTuple
 from .audit import KINDS, Audit, Finding
 from .published import Table
 from .reproduction import Reproduction
-from .text import number_text
 
 #: From this many findings on, a check has a heading and its findings one line each.
 MANY = 3
@@ -74,14 +73,6 @@ def place_text(finding: Finding, tables: dict[str, Table]) -> str:
     ]
     section, _, rest = finding.where.partition(" ".join(finding.key))
     return ", ".join([section.rstrip(", "), *words]) + rest
-
-
-def recomputed_text(finding: Finding) -> str:
-    """What follows from the report's rows."""
-    if finding.recomputed is None:
-        return "-"
-    low, high = number_text(finding.recomputed.low), number_text(finding.recomputed.high)
-    return f"{low if low == high else f'{low} to {high}'} {finding.unit}".rstrip()
 
 
 def printed_tables(made: Reproduction) -> Iterator[PrintedTable]:

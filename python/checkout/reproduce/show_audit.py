@@ -11,8 +11,7 @@ from rich.markup import escape
 from schedlab.show.tables import plain_table, say, show
 
 from .audit import KINDS, Audit, Finding
-from .published import Range
-from .text import number_text
+from .text import recomputed_text
 
 
 def show_audit(audit: Audit, *, show_all: bool) -> None:
@@ -57,24 +56,3 @@ def _show_kind(title: str, findings: list[Finding], *, show_all: bool) -> None:
         ]
         table.add_row(*map(escape, cells), style="bold" if show_all and not finding.follows else "")
     show(table)
-
-
-def recomputed_text(finding: Finding) -> str:
-    """What follows from the report's rows, in as many digits as they allow.
-
-    >>> recomputed_text(Finding(5, "", "", "153 %", Range(142.44, 142.58), False, "figure"))
-    '142.4 .. 142.6'
-    >>> recomputed_text(Finding(1, "", "", "72 %", Range(71.2, 73.6), True, "figure", unit="%"))
-    '71.2 .. 73.6 %'
-    """
-    if finding.is_comparison:
-        return "holds" if finding.follows else "does not hold"
-    if finding.recomputed is None:
-        return "-"
-    return f"{_digits(finding.recomputed)} {finding.unit}".rstrip()
-
-
-def _digits(value: Range) -> str:
-    """Both ends, or one where they look alike."""
-    low, high = number_text(value.low), number_text(value.high)
-    return low if low == high else f"{low} .. {high}"

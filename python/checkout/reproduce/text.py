@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
+from schedlab.units import counted
+
+from .audit import Finding
 from .claims import VERDICTS, Decision, decide
 from .reproduction import Reproduction
 
@@ -20,6 +23,23 @@ def number_text(value: float, digits: int = 4) -> str:
     ('0.05926', '12,346', '27')
     """
     return f"{value:,.0f}" if abs(value) >= 10000 else f"{value:.{digits}g}"
+
+
+def recomputed_text(finding: Finding, between: str = " .. ") -> str:
+    """What follows from the report's rows, in as many digits as they allow.
+
+    >>> from checkout.reproduce.published import Range
+    >>> recomputed_text(Finding(5, "", "", "153 %", Range(142.44, 142.58), False, "figure"))
+    '142.4 .. 142.6'
+    >>> recomputed_text(Finding(1, "", "", "72 %", Range(71.2, 73.6), True, "figure", unit="%"))
+    '71.2 .. 73.6 %'
+    """
+    if finding.is_comparison:
+        return "holds" if finding.follows else "does not hold"
+    if finding.recomputed is None:
+        return "-"
+    ends = dict.fromkeys(map(number_text, (finding.recomputed.low, finding.recomputed.high)))
+    return f"{between.join(ends)} {finding.unit}".rstrip()
 
 
 def digits_of(decision: Decision) -> int:
@@ -80,7 +100,7 @@ def count_sentences(made: Reproduction) -> list[str]:
             f"{counts[verdict]} {plural(verdict, counts[verdict])}" for verdict in VERDICTS if counts[verdict]
         ]
         if total:
-            sentences.append(f"Of {total} {what}{'' if total == 1 else 's'} {', '.join(parts)}.")
+            sentences.append(f"Of {counted(total, what)} {', '.join(parts)}.")
     by_claim = {each.claim.name: each.verdict for each in made.chosen}
     n_other = len({each.claim.name for each in made.others if each.verdict != by_claim[each.claim.name]})
     if made.others:
