@@ -390,6 +390,19 @@ def test_background_commands_are_shown_and_missed_when_they_end(build):
     assert not [each for each in quiet.warnings if each["kind"] == "background"]
 
 
+def test_what_is_measured_is_not_warmed_up_for_again(build, tmp_path):
+    log = tmp_path / "log"
+    plan = BenchPlan(("sh", "-c", f"echo x >> {log}"), (OTHER,), n_rounds=2, n_warmups=3)
+    taken = []
+    for _ in range(2):
+        assert (
+            len(measure(plan, folder=tmp_path / "out", on_run=lambda _, is_new: taken.append(is_new)).samples)
+            == 2
+        )
+    assert log.read_text().count("x") == 5
+    assert taken == 5 * [True] + 5 * [False]
+
+
 def test_an_interrupted_measurement_goes_on(build, tmp_path):
     log = tmp_path / "log"
     plan = BenchPlan(("sh", "-c", f"echo x >> {log}"), (OTHER, BATCH), n_rounds=4, n_warmups=0)

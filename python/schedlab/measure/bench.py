@@ -175,8 +175,8 @@ def measure(
         if len(done) < total:
             _refuse_forks(plan, launcher)
         for number, (index, each) in enumerate(_order(plan), -len(plan.classes) * plan.n_warmups):
-            if (index, each.name) in done:
-                result.samples.append(done[index, each.name])
+            if (index, each.name) in done or len(done) == total:  # or a warm-up for nothing
+                result.samples += [done[index, each.name]] if index >= 0 else []
                 tell(each.name, False)
                 continue
             run = f"round-{index}" if index >= 0 else f"warm-up-{index + plan.n_warmups}"
