@@ -11,31 +11,12 @@
  */
 #include "../core/core.h"
 
-/* Context: tables_lock held. */
+/* Context: tables_lock held. Return: 0, or -E2BIG when the map is full. */
 static int publish(struct sl_task *t)
 {
 	if (!sl_bpf.attr_map || !t->attr.given)
 		return 0;
 	return (int)sl_map_update(sl_bpf.attr_map, &t->p.pid, &t->attr, BPF_ANY);
-}
-
-/*
- * Give a task the attributes its program declares. Context: after
- * sl_task_setup(), before sl_task_attach(); no lock held.
- * Return: 0, or -E2BIG when the map is full.
- */
-int sl_task_give_attrs(struct sl_task *t, const struct task_attr *attr)
-{
-	int err;
-
-	/* Most often there are none, and the lock is one for all CPUs. */
-	if (!attr->given)
-		return 0;
-	sl_lock(&sl_core.tables_lock);
-	t->attr = *attr;
-	err = publish(t);
-	sl_unlock(&sl_core.tables_lock);
-	return err;
 }
 
 /* A policy has come, or comes while @t does. Return: as above. */
@@ -47,6 +28,19 @@ static int give_kept_attrs(struct sl_task *t)
 	err = publish(t);
 	sl_unlock(&sl_core.tables_lock);
 	return err;
+}
+
+/*
+ * Give a task the attributes its program declares. Context: after sl_task_setup(),
+ * before sl_task_attach(); no lock held. Return: as above.
+ */
+int sl_task_give_attrs(struct sl_task *t, const struct task_attr *attr)
+{
+	/* Most often there are none, and the lock is one for all CPUs. */
+	if (!attr->given)
+		return 0;
+	t->attr = *attr;
+	return give_kept_attrs(t);
 }
 
 /* @key: not the weight, which is not kept there. */
@@ -101,7 +95,9 @@ int sl_task_set_attr(struct sl_task *t, u32 key, u64 value)
 	if (key >= NR_TASK_ATTRS ||
 	    (key == TASK_ATTR_WEIGHT && (value < 1 || value > 10000)))
 		return -EINVAL;
-	if (!t->is_attached && key == TASK_ATTR_WEIGHT) {
+	if (t->is_attached)
+		sl_host_record(SL_RECORD_ATTR, t->p.pid, READ_ONCE(t->cpu), key, value);
+	if (key == TASK_ATTR_WEIGHT) {
 		sl_task_set_weight(t, (u32)value);
 		return 0;
 	}
@@ -109,16 +105,10 @@ int sl_task_set_attr(struct sl_task *t, u32 key, u64 value)
 		set_attr(&t->attr, key, value);
 		return 0;
 	}
-	sl_host_record(SL_RECORD_ATTR, t->p.pid, READ_ONCE(t->cpu), key, value);
-	if (key == TASK_ATTR_WEIGHT) {
-		sl_task_set_weight(t, (u32)value);
-		return 0;
-	}
 	sl_lock(&sl_core.tables_lock);
 	is_read = sl_bpf.attr_map;
 	/* The policy may have written there, too. */
-	old = is_read ? sl_map_lookup(sl_bpf.attr_map, &t->p.pid) :
-				 NULL;
+	old = is_read ? sl_map_lookup(sl_bpf.attr_map, &t->p.pid) : NULL;
 	if (old)
 		t->attr = *old;
 	set_attr(&t->attr, key, value);

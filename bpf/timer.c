@@ -145,25 +145,13 @@ long bpf_timer_start(struct bpf_timer *timer, u64 nsecs, u64 flags)
 	return err;
 }
 
-/* Whether Linux has interrupts on in an operation: it holds no lock of a CPU or task there. */
-static bool has_interrupts(enum sl_callback callback)
-{
-	switch (callback) {
-	case SL_IN_NOTHING:
-	case SL_IN_timer:
-	case SL_IN_init:
-	case SL_IN_exit:
-	case SL_IN_init_task:
-	case SL_IN_cgroup_init:
-	case SL_IN_cgroup_exit:
-	case SL_IN_cgroup_prep_move:
-	case SL_IN_cgroup_set_weight:
-	case SL_IN_cgroup_set_bandwidth:
-		return true;
-	default:
-		return false;
-	}
-}
+/* Where Linux has interrupts on: an operation in which it holds no lock of a CPU or task. */
+#define WITH_INTERRUPTS							\
+	(1U << SL_IN_NOTHING | 1U << SL_IN_timer | 1U << SL_IN_init |	\
+	 1U << SL_IN_exit | 1U << SL_IN_init_task |			\
+	 1U << SL_IN_cgroup_init | 1U << SL_IN_cgroup_exit |		\
+	 1U << SL_IN_cgroup_prep_move | 1U << SL_IN_cgroup_set_weight |	\
+	 1U << SL_IN_cgroup_set_bandwidth)
 
 /*
  * Its callback is dropped with it, as on Linux. Return: 1 if it was armed, 0 if not,
@@ -175,7 +163,7 @@ long bpf_timer_cancel(struct bpf_timer *timer)
 	struct sl_timer *s;
 	long was_armed = -EINVAL;
 
-	if (!has_interrupts(sl_this_cpu()->callback))
+	if (!(WITH_INTERRUPTS >> sl_this_cpu()->callback & 1))
 		return -EOPNOTSUPP;
 	if (sl_this_cpu()->timer == timer)
 		return -EDEADLK;

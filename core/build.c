@@ -16,7 +16,7 @@ const struct sched_ext_ops sl_no_ops;
 static void global_enqueue(struct sl_task *t, u64 enq_flags);
 static s32 any_allowed_cpu(const struct sl_task *t, s32 preferred);
 static void make_runnable(struct sl_cpu *this_cpu, struct sl_cpu *cpu,
-			  struct sl_task *t, u64 enq_flags);
+			  struct sl_task *t, bool was_runnable, u64 enq_flags);
 static void finish_failure(struct sl_cpu *this_cpu);
 static void lock_tasks(void);
 static void unlock_tasks(void);

@@ -44,7 +44,7 @@
 #define SL_DISPATCH_BATCH_MAX 64
 #define SL_DISPATCH_LOOPS_MAX 32
 #define SL_DSQS_MAX 16384
-#define SL_DSQ_BUCKETS 4096
+#define SL_DSQ_BUCKETS 1024
 #define SL_CGROUPS_MAX 256
 
 struct sl_dsq {
@@ -110,7 +110,7 @@ struct sl_cpu {
 	const struct bpf_spin_lock *spin_lock;	/* that the callback holds */
 	enum sl_callback spin_lock_taken_in;
 	const u32	*wanted_lock;		/* a policy's; atomic: others look for a deadlock */
-	struct sl_task	*direct_task;	/* being placed by select_cpu or enqueue */
+	struct sl_task	*direct_task;	/* select_cpu or enqueue may place it, once */
 	struct sl_dsq	*last_dsq;	/* what find_dsq() last found */
 	u32		nr_inserts;
 	u32		nr_moved;	/* into local queues by this dispatch */

@@ -47,7 +47,6 @@ sl_inline void link_between(struct sl_dsq *q, struct sl_task *t, struct sl_task 
 		after->prev = t;
 	else
 		q->last = t;
-	t->dsq_seq = q->seq++;
 	WRITE_ONCE(q->nr, q->nr + 1);
 	smp_store_release(&t->dsq, q);
 }
@@ -162,11 +161,12 @@ static __noinline bool dsq_insert_ordered(struct sl_dsq *q, struct sl_task *t, u
 }
 
 /*
- * Insert @t where its flags say: by its vtime, first, or last. Context: @q's lock,
- * or that of its CPU, is held. Return: false if @q holds tasks in the other order.
+ * Insert @t where its flags say: by its vtime, first, or last. @q: the global queue, or a
+ * user queue. Context: its lock is held. Return: false if it holds tasks in the other order.
  */
 sl_inline bool dsq_insert(struct sl_dsq *q, struct sl_task *t, u64 enq_flags)
 {
+	t->dsq_seq = q->seq++;
 	if (unlikely((enq_flags & (SCX_ENQ_DSQ_PRIQ | SCX_ENQ_HEAD | SCX_ENQ_PREEMPT)) ||
 		     q->root))
 		return dsq_insert_ordered(q, t, enq_flags);
@@ -174,19 +174,34 @@ sl_inline bool dsq_insert(struct sl_dsq *q, struct sl_task *t, u64 enq_flags)
 	return true;
 }
 
+static struct sl_task *iter_next(const struct bpf_iter_scx_dsq *it, const struct sl_task *t)
+{
+	return it->flags & SCX_DSQ_ITER_REV ? t->prev : t->next;
+}
+
+/* A local queue is a FIFO without iterators. Context: the lock of @cpu is held. */
+sl_inline void local_dsq_insert(struct sl_cpu *cpu, struct sl_task *t, u64 enq_flags)
+{
+	struct sl_dsq *q = &cpu->local;
+
+	if (unlikely(enq_flags & (SCX_ENQ_HEAD | SCX_ENQ_PREEMPT)))
+		link_between(q, t, NULL, q->first);
+	else
+		link_between(q, t, q->last, NULL);
+}
+
 /* Before @t leaves @q: its iterators and its tree let go of it. */
 static __noinline void leave_iterators_and_tree(struct sl_dsq *q, struct sl_task *t)
 {
 	for (struct bpf_iter_scx_dsq *it = q->iterators; it; it = it->link) {
 		if (it->next == t)
-			it->next = it->flags & SCX_DSQ_ITER_REV ? t->prev :
-								  t->next;
+			it->next = iter_next(it, t);
 	}
 	if (q->root)
 		remove_from_tree(q, t);
 }
 
-/* Context: as dsq_insert(). A local queue has neither tree nor iterators, and needs no more. */
+/* For a local queue. Context: its lock, or that of its CPU, is held. */
 sl_inline void dsq_unlink(struct sl_dsq *q, struct sl_task *t)
 {
 	struct sl_task *next = t->next;
@@ -195,7 +210,7 @@ sl_inline void dsq_unlink(struct sl_dsq *q, struct sl_task *t)
 	SL_ASSERT(t->dsq == q);
 	WRITE_ONCE(q->nr, q->nr - 1);
 	smp_store_release(&t->dsq, NULL);
-	if (prev)
+	if (unlikely(prev))
 		prev->next = next;
 	else
 		smp_store_release(&q->first, next);
@@ -205,7 +220,7 @@ sl_inline void dsq_unlink(struct sl_dsq *q, struct sl_task *t)
 		q->last = prev;
 }
 
-/* Context: as dsq_insert(). */
+/* For any queue. Context: as above. */
 sl_inline void dsq_remove(struct sl_dsq *q, struct sl_task *t)
 {
 	if (unlikely((uintptr_t)q->root | (uintptr_t)q->iterators))
@@ -217,7 +232,7 @@ sl_inline void dsq_remove(struct sl_dsq *q, struct sl_task *t)
 
 static struct sl_dsq **dsq_bucket(u64 id)
 {
-	return &sl_core.dsqs[(id * 0x9e3779b97f4a7c15ULL) >> 52];
+	return &sl_core.dsqs[(id * 0x9e3779b97f4a7c15ULL) >> 54];
 }
 
 /* Context: tables_lock held; without it one that exists may be missed. */

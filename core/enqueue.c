@@ -52,10 +52,11 @@ sl_inline void record_enqueue(const struct sl_task *t, u64 dsq_id)
 		sl_host_record(SL_RECORD_ENQUEUE, t->p.pid, t->cpu, 0, dsq_id);
 }
 
-/* S2: the error of a policy that wants vtime order where there is none. */
-static sl_cold void refuse_vtime(const struct sl_task *t)
+/* Linux's default, where the policy gives none. */
+static void refill_task_slice_dfl(struct sl_cpu *this_cpu, struct sl_task *t)
 {
-	scx_error(t, "cannot use vtime ordering for built-in DSQs");
+	sl_event(this_cpu, REFILL_SLICE_DFL);
+	sl_set_slice(t, SCX_SLICE_DFL);
 }
 
 /**
@@ -74,10 +75,8 @@ static void local_dsq_enqueue(struct sl_cpu *cpu, struct sl_task *t, u64 enq_fla
 	end_custody(t, 0);
 	WRITE_ONCE(t->cpu, cpu->id);
 	record_enqueue(t, cpu->local.id);
-	dsq_insert(&cpu->local, t, enq_flags & ~SCX_ENQ_DSQ_PRIQ);
+	local_dsq_insert(cpu, t, enq_flags);
 	set_ops_state(t, SL_OPSS_NONE);
-	if (unlikely(enq_flags & SCX_ENQ_DSQ_PRIQ))
-		refuse_vtime(t);
 	if (cpu->is_scheduling)
 		return;
 	if (!curr) {
@@ -131,8 +130,6 @@ static __noinline void global_enqueue(struct sl_task *t, u64 enq_flags)
 	dsq_insert(q, t, enq_flags & ~SCX_ENQ_DSQ_PRIQ);
 	set_ops_state(t, SL_OPSS_NONE);
 	sl_unlock(&q->lock);
-	if (unlikely(enq_flags & SCX_ENQ_DSQ_PRIQ))
-		refuse_vtime(t);
 }
 
 /* Set @t aside for the local queue of @cpu, another CPU; flush() puts it there. */
@@ -201,6 +198,9 @@ static __noinline void dispatch_to_builtin(struct sl_cpu *this_cpu, struct sl_cp
 	} else {
 		defer_move(this_cpu, target, t, enq_flags);
 	}
+	/* S2: it is a FIFO. */
+	if (unlikely(enq_flags & SCX_ENQ_DSQ_PRIQ))
+		scx_error(t, "cannot use vtime ordering for built-in DSQs");
 }
 
 /* Put @t where a verdict says. @locked: the CPU whose lock is held, or NULL. */
@@ -276,9 +276,9 @@ static void do_enqueue_task(struct sl_cpu *this_cpu, struct sl_cpu *cpu,
 	smp_store_release(&t->ops_state, seq | SL_OPSS_QUEUEING);
 	this_cpu->direct_task = t;
 	SL_CALL(this_cpu, enqueue, enqueue, t, &t->p, enq_flags);
-	this_cpu->direct_task = NULL;
-	if (t->ddsp_dsq_id != SCX_DSQ_INVALID)
+	if (!this_cpu->direct_task)
 		goto direct;
+	this_cpu->direct_task = NULL;
 	/* S4: the policy holds it until it dispatches it. */
 	t->in_custody = true;
 	smp_store_release(&t->ops_state, seq | SL_OPSS_QUEUED);
@@ -288,13 +288,11 @@ direct:
 	direct_dispatch(this_cpu, cpu, t, enq_flags);
 	return;
 local:
-	sl_event(this_cpu, REFILL_SLICE_DFL);
-	sl_set_slice(t, SCX_SLICE_DFL);
+	refill_task_slice_dfl(this_cpu, t);
 	local_dsq_enqueue(cpu, t, enq_flags);
 	return;
 global:
-	sl_event(this_cpu, REFILL_SLICE_DFL);
-	sl_set_slice(t, SCX_SLICE_DFL);
+	refill_task_slice_dfl(this_cpu, t);
 	/* The kick is sent later; once it is queued, @t may run elsewhere, and end. */
 	if (unlikely(ops == &sl_no_ops) && cpu->curr)
 		kick_idle_for(this_cpu, t);
@@ -364,7 +362,7 @@ static bool consume_dispatch_q(struct sl_cpu *cpu, struct sl_dsq *q, u64 id, u64
 	/* As local_dsq_enqueue(), for a CPU that looks at its queue next. */
 	end_custody(t, 0);
 	record_enqueue(t, cpu->local.id);
-	dsq_insert(&cpu->local, t, enq_flags);
+	local_dsq_insert(cpu, t, enq_flags);
 	return true;
 }
 
@@ -377,7 +375,7 @@ static void finish_migration(struct sl_cpu *this_cpu)
 	this_cpu->migrate = NULL;
 	cpu = &sl_core.cpus[any_allowed_cpu(t, this_cpu->id)];
 	sl_lock(&cpu->lock);
-	make_runnable(this_cpu, cpu, t, 0);
+	make_runnable(this_cpu, cpu, t, t->p.scx.flags & SCX_TASK_QUEUED, 0);
 	sl_unlock(&cpu->lock);
 }
 

@@ -20,7 +20,7 @@
 /* Whether @cpu, which a policy gave, is one; its error if not. */
 static bool ops_cpu_valid(s32 cpu)
 {
-	if (likely(cpu >= 0 && (u32)cpu < sl_core.nr_cpus))
+	if (likely((u32)cpu < sl_core.nr_cpus))
 		return true;
 	scx_error(NULL, "invalid CPU %d", cpu);
 	return false;
@@ -159,6 +159,14 @@ static s32 next_in(const struct cpumask *among, const struct cpumask *allowed,
 	return -1;
 }
 
+static const struct cpumask *mask_and(struct cpumask *both, const struct cpumask *a,
+				      const struct cpumask *b)
+{
+	for (u32 w = 0; w < (sl_core.nr_cpus + 63) / 64; w++)
+		both->bits[w] = a->bits[w] & b->bits[w];
+	return both;
+}
+
 /* Claim an idle CPU of @allowed and, unless NULL, of @near. */
 static s32 pick_idle(const struct cpumask *allowed, const struct cpumask *near,
 		     bool whole_core)
@@ -169,11 +177,8 @@ static s32 pick_idle(const struct cpumask *allowed, const struct cpumask *near,
 	struct cpumask both;
 	s32 cpu;
 
-	if (near) {
-		for (u32 w = 0; w < (sl_core.nr_cpus + 63) / 64; w++)
-			both.bits[w] = allowed->bits[w] & near->bits[w];
-		allowed = &both;
-	}
+	if (near)
+		allowed = mask_and(&both, allowed, near);
 	while ((cpu = next_in(idle, allowed, this_cpu->idle_cursor)) >= 0) {
 		if (claim(cpu)) {
 			this_cpu->idle_cursor = cpu;
@@ -227,11 +232,8 @@ static s32 select_cpu_default(struct sl_task *t, s32 prev_cpu, u64 wake_flags,
 
 	if (!READ_ONCE(sl_core.builtin_idle))
 		return -EBUSY;
-	if (allowed) {
-		for (u32 w = 0; w < SL_MASK_WORDS; w++)
-			both.bits[w] = may->bits[w] & allowed->bits[w];
-		may = &both;
-	}
+	if (allowed)
+		may = mask_and(&both, may, allowed);
 	if (wake_flags & SCX_WAKE_SYNC) {
 		if (sl_core.llc[this_cpu->id] == sl_core.llc[prev_cpu] &&
 		    sl_mask_test(may, (u32)prev_cpu) && claim(prev_cpu))
@@ -275,7 +277,7 @@ static s32 select_for_policy(struct sl_task *t, s32 prev_cpu, u64 wake_flags,
 {
 	const struct cpumask *may = allowed ? allowed : t->p.cpus_ptr;
 
-	if (prev_cpu < 0 || (u32)prev_cpu >= sl_core.nr_cpus) {
+	if ((u32)prev_cpu >= sl_core.nr_cpus) {
 		scx_error(t, "invalid CPU %d", prev_cpu);
 		return -EINVAL;
 	}

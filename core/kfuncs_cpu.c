@@ -166,13 +166,13 @@ s32 sl_scx_user_half_pid(void)
 /* As Linux's sd_llc_id: the lowest CPU that shares the cache. */
 int sl_scx_cpu_llc_id(s32 cpu)
 {
-	return cpu >= 0 && (u32)cpu < sl_core.nr_cpus ?
+	return (u32)cpu < sl_core.nr_cpus ?
 		(int)bpf_cpumask_first(&sl_core.llc_mask[cpu]) : -EINVAL;
 }
 
 int sl_scx_cpu_llc_size(s32 cpu)
 {
-	return cpu >= 0 && (u32)cpu < sl_core.nr_cpus ?
+	return (u32)cpu < sl_core.nr_cpus ?
 		(int)bpf_cpumask_weight(&sl_core.llc_mask[cpu]) : -EINVAL;
 }
 

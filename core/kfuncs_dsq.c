@@ -46,47 +46,17 @@ struct task_struct *scx_bpf_dsq_peek(u64 dsq_id)
 	return t ? &t->p : NULL;
 }
 
-static sl_cold bool refuse_verdict(struct sl_cpu *this_cpu, const struct sl_task *t)
+static sl_cold void refuse_verdict(struct sl_cpu *this_cpu, const struct sl_task *t)
 {
 	const char *name = sl_callback_name(this_cpu->callback) ?: "?";
 
 	if (this_cpu->callback != SL_IN_enqueue && this_cpu->callback != SL_IN_select_cpu)
 		scx_error(t, "scx_bpf_dsq_insert() called from ops.%s()", name);
-	else if (t != this_cpu->direct_task)
+	else if (t != this_cpu->callback_task)
 		scx_error(t, "inserting %s[%d] from ops.%s() of another task", t->p.comm, t->p.pid,
 			  name);
 	else
 		scx_error(t, "%s[%d] already direct-dispatched", t->p.comm, t->p.pid);
-	return false;
-}
-
-/*
- * A verdict of select_cpu or enqueue is only noted, one of dispatch is buffered.
- * Return: false if it was refused.
- */
-sl_inline bool scx_dsq_insert_commit(struct sl_task *t, u64 dsq_id, u64 enq_flags)
-{
-	struct sl_cpu *this_cpu = sl_this_cpu();
-	struct sl_insert *in;
-
-	if (likely(t == this_cpu->direct_task &&
-		   t->ddsp_dsq_id == SCX_DSQ_INVALID)) {
-		t->ddsp_dsq_id = dsq_id;
-		t->ddsp_enq_flags = enq_flags;
-		return true;
-	}
-	if (this_cpu->callback != SL_IN_dispatch)
-		return refuse_verdict(this_cpu, t);
-	if (this_cpu->nr_inserts >= sl_core.dispatch_batch) {
-		scx_error(t, "dispatch buffer overflow");
-		return false;
-	}
-	in = &this_cpu->inserts[this_cpu->nr_inserts++];
-	in->task = t;
-	in->ops_seq = smp_load_acquire(&t->ops_state) & ~(u64)SL_OPSS_MASK;
-	in->dsq_id = dsq_id;
-	in->enq_flags = enq_flags;
-	return true;
 }
 
 /* S10: a slice of 0 keeps what is left, or becomes the smallest there is. */
@@ -96,9 +66,44 @@ sl_inline void give_slice(struct sl_task *t, u64 slice)
 		sl_set_slice(t, slice);
 	else if (!sl_slice(t))
 		sl_set_slice(t, 1);
+}
+
+/*
+ * A verdict of select_cpu or enqueue is only noted, one of dispatch is buffered. The
+ * slice is given at once.
+ * Return: false if it was refused.
+ */
+sl_inline bool scx_dsq_insert_commit(struct sl_task *t, u64 dsq_id, u64 slice,
+				     u64 enq_flags)
+{
+	struct sl_cpu *this_cpu = sl_this_cpu();
+	struct sl_insert *in;
+
+	if (likely(t == this_cpu->direct_task)) {
+		this_cpu->direct_task = NULL;
+		t->ddsp_dsq_id = dsq_id;
+		t->ddsp_enq_flags = enq_flags;
+		give_slice(t, slice);
+		return true;
+	}
+	if (this_cpu->callback != SL_IN_dispatch) {
+		refuse_verdict(this_cpu, t);
+		return false;
+	}
+	if (this_cpu->nr_inserts >= sl_core.dispatch_batch) {
+		scx_error(t, "dispatch buffer overflow");
+		return false;
+	}
+	in = &this_cpu->inserts[this_cpu->nr_inserts++];
+	in->task = t;
+	in->ops_seq = smp_load_acquire(&t->ops_state) & ~(u64)SL_OPSS_MASK;
+	in->dsq_id = dsq_id;
+	in->enq_flags = enq_flags;
+	give_slice(t, slice);
 	/* A stale insertion (S21) may meet a task that runs. */
 	if (unlikely(READ_ONCE(t->state) == SL_TASK_RUNNING))
 		sl_host_slice_changed(t);
+	return true;
 }
 
 static sl_cold bool refuse_enq_flags(const struct sl_task *t, u64 enq_flags)
@@ -114,10 +119,7 @@ bool scx_bpf_dsq_insert(struct task_struct *p, u64 dsq_id, u64 slice,
 
 	if (unlikely(enq_flags & SCX_ENQ_INTERNAL_MASK))
 		return refuse_enq_flags(t, enq_flags);
-	if (!scx_dsq_insert_commit(t, dsq_id, enq_flags))
-		return false;
-	give_slice(t, slice);
-	return true;
+	return scx_dsq_insert_commit(t, dsq_id, slice, enq_flags);
 }
 
 bool scx_bpf_dsq_insert_vtime(struct task_struct *p, u64 dsq_id, u64 slice,
@@ -127,9 +129,8 @@ bool scx_bpf_dsq_insert_vtime(struct task_struct *p, u64 dsq_id, u64 slice,
 
 	if (unlikely(enq_flags & SCX_ENQ_INTERNAL_MASK))
 		return refuse_enq_flags(t, enq_flags);
-	if (!scx_dsq_insert_commit(t, dsq_id, enq_flags | SCX_ENQ_DSQ_PRIQ))
+	if (!scx_dsq_insert_commit(t, dsq_id, slice, enq_flags | SCX_ENQ_DSQ_PRIQ))
 		return false;
-	give_slice(t, slice);
 	WRITE_ONCE(t->p.scx.dsq_vtime, vtime);
 	return true;
 }
@@ -199,11 +200,8 @@ struct task_struct *bpf_iter_scx_dsq_next(struct bpf_iter_scx_dsq *it)
 	sl_lock(&q->lock);
 	/* Tasks inserted since the iteration began are not part of it (S27). */
 	for (t = it->next; t && t->dsq_seq >= it->seq;)
-		t = it->flags & SCX_DSQ_ITER_REV ? t->prev : t->next;
-	if (t)
-		it->next = it->flags & SCX_DSQ_ITER_REV ? t->prev : t->next;
-	else
-		it->next = NULL;
+		t = iter_next(it, t);
+	it->next = t ? iter_next(it, t) : NULL;
 	sl_unlock(&q->lock);
 	return t ? &t->p : NULL;
 }

@@ -49,12 +49,20 @@ sl_inline void account_stop(struct sl_cpu *cpu, struct sl_task *t,
 /* S11: a task that blocks or ends leaves the policy's sight. */
 sl_inline void stop_running(struct sl_cpu *cpu, struct sl_task *t, bool is_exit)
 {
-	t->p.__state = is_exit ? 0x80 : 1;
+	enum sl_task_state state = SL_TASK_BLOCKED;
+	enum sl_stop why = SL_STOP_BLOCKED;
+
+	t->p.__state = 1;
+	if (unlikely(is_exit)) {
+		t->p.__state = 0x80;
+		state = SL_TASK_DEAD;
+		why = SL_STOP_EXITED;
+	}
 	SL_CALL_OP(cpu, stopping, t, &t->p, false);
 	SL_CALL_OP(cpu, quiescent, t, &t->p, SCX_DEQ_SLEEP);
 	t->p.scx.flags &= ~SCX_TASK_QUEUED;
-	smp_store_release(&t->state, is_exit ? SL_TASK_DEAD : SL_TASK_BLOCKED);
-	account_stop(cpu, t, is_exit ? SL_STOP_EXITED : SL_STOP_BLOCKED);
+	smp_store_release(&t->state, state);
+	account_stop(cpu, t, why);
 }
 
 /* S14: without ops.yield() the slice is given up; with it, the policy decides. */
@@ -79,16 +87,16 @@ sl_inline bool has_task(struct sl_cpu *cpu)
 /*
  * Fill the local queue: from the global one, then by the policy (S7).
  * @prev: the task that was running; NULL: none, or one that may not run here any more
- * @may_stay: it wants the CPU still
- * Return: true if @prev is to go on running; otherwise the local queue's first is.
+ * @stays: @prev, if it wants the CPU still; or NULL
+ * Return: true if @stays is to go on running; otherwise the local queue's first is.
  */
-sl_inline bool balance_one(struct sl_cpu *cpu, struct sl_task *prev, bool may_stay)
+sl_inline bool balance_one(struct sl_cpu *cpu, struct sl_task *prev, struct sl_task *stays)
 {
 	u32 nr_loops = SL_DISPATCH_LOOPS_MAX;
 	void (*op)(s32 cpu, struct task_struct *prev);
 
 	/* S10: a task with slice left keeps the CPU. */
-	if (may_stay && sl_slice(prev) && !sl_is_bypassed())
+	if (stays && sl_slice(stays) && !sl_is_bypassed())
 		return true;
 	if (has_task(cpu))
 		return false;
@@ -98,7 +106,7 @@ sl_inline bool balance_one(struct sl_cpu *cpu, struct sl_task *prev, bool may_st
 		if (cpu->nr_inserts)
 			flush_dispatch_buf(cpu);
 		/* S8: the policy may have renewed the slice of @prev. */
-		if (may_stay && sl_slice(prev))
+		if (stays && sl_slice(stays))
 			return true;
 		if (has_task(cpu))
 			return false;
@@ -109,15 +117,15 @@ sl_inline bool balance_one(struct sl_cpu *cpu, struct sl_task *prev, bool may_st
 			break;
 	}
 	/* S12: the last task stays, unless the policy wants to hear of it. */
-	if (!may_stay || (SL_OP(flags) & SCX_OPS_ENQ_LAST))
+	if (!stays || (SL_OP(flags) & SCX_OPS_ENQ_LAST))
 		return false;
 	sl_event(cpu, DISPATCH_KEEP_LAST);
 	return true;
 }
 
 /* The previous task is still runnable: it waits from now on. */
-static __noinline void requeue(struct sl_cpu *cpu, struct sl_task *t, enum sl_why why,
-		       u64 now_ns, bool must_migrate, bool is_last)
+static void requeue(struct sl_cpu *cpu, struct sl_task *t, enum sl_why why,
+		    u64 now_ns, bool is_last)
 {
 	SL_CALL_OP(cpu, stopping, t, &t->p, true);
 	account_stop(cpu, t, why == SL_WHY_YIELD ? SL_STOP_YIELDED :
@@ -125,7 +133,7 @@ static __noinline void requeue(struct sl_cpu *cpu, struct sl_task *t, enum sl_wh
 	/* In this order: the watchdog reads them without the lock. */
 	set_runnable_at(t, now_ns);
 	smp_store_release(&t->state, SL_TASK_RUNNABLE);
-	if (unlikely(must_migrate)) {
+	if (unlikely(!sl_may_run_on(t, cpu->id))) {
 		/*
 		 * S18: its affinity changed while it ran here. It moves without
 		 * ceasing to be runnable: the policy hears of the enqueue alone.
@@ -153,10 +161,8 @@ sl_inline void take_next(struct sl_cpu *cpu, struct sl_task *t, u64 now_ns)
 	if (wait_ns > t->wait_ns_max)
 		WRITE_ONCE(t->wait_ns_max, wait_ns);
 	/* S13: no task runs with an empty slice. */
-	if (!sl_slice(t)) {
-		sl_event(cpu, REFILL_SLICE_DFL);
-		sl_set_slice(t, SCX_SLICE_DFL);
-	}
+	if (!sl_slice(t))
+		refill_task_slice_dfl(cpu, t);
 	WRITE_ONCE(t->exec_start_ns, NOT_YET);
 	t->charged_ns = 0;
 }
@@ -187,8 +193,7 @@ static __noinline void account_idle(struct sl_cpu *cpu, u64 now_ns, bool was_idl
  */
 __flatten struct sl_task *sl_schedule(struct sl_cpu *cpu, enum sl_why why, u64 now_ns)
 {
-	struct sl_task *prev, *next;
-	bool wants_cpu = false, must_migrate = false;
+	struct sl_task *prev, *next, *asked, *stays = NULL;
 
 	sl_lock(&cpu->lock);
 	/* Most likely it is next. While bypassed, the queue may be about to go. */
@@ -198,24 +203,25 @@ __flatten struct sl_task *sl_schedule(struct sl_cpu *cpu, enum sl_why why, u64 n
 	cpu->is_scheduling = true;
 	if (unlikely(cpu->must_quiesce))
 		smp_store_release(&cpu->must_quiesce, false);
-	prev = cpu->curr;
+	prev = asked = cpu->curr;
 	if (prev) {
 		SL_ASSERT(prev->state == SL_TASK_RUNNING);
 		charge(prev, now_ns);
-		wants_cpu = why < SL_WHY_BLOCK ||
-			    (why == SL_WHY_BLOCK && !prev->is_blocking);
-		if (why == SL_WHY_YIELD)
-			yield(cpu, prev);
-		else if (!wants_cpu)
+		if (why > SL_WHY_BLOCK || (why == SL_WHY_BLOCK && prev->is_blocking)) {
 			stop_running(cpu, prev, why == SL_WHY_EXIT);
-		/* S18: then it is no choice any more, whatever slice it has. */
-		must_migrate = wants_cpu && unlikely(!sl_may_run_on(prev, cpu->id));
-	}
-	if (balance_one(cpu, must_migrate ? NULL : prev, wants_cpu && !must_migrate)) {
-		if (!sl_slice(prev)) {
-			sl_event(cpu, REFILL_SLICE_DFL);
-			sl_set_slice(prev, SCX_SLICE_DFL);
+		} else {
+			if (why == SL_WHY_YIELD)
+				yield(cpu, prev);
+			/* S18: then it is no choice any more, whatever slice it has. */
+			if (likely(sl_may_run_on(prev, cpu->id)))
+				stays = prev;
+			else
+				asked = NULL;
 		}
+	}
+	if (balance_one(cpu, asked, stays)) {
+		if (!sl_slice(prev))
+			refill_task_slice_dfl(cpu, prev);
 		next = prev;
 	} else {
 		/*
@@ -224,8 +230,8 @@ __flatten struct sl_task *sl_schedule(struct sl_cpu *cpu, enum sl_why why, u64 n
 		 * comes back by way of idle (S12).
 		 */
 		next = cpu->local.first;
-		if (wants_cpu)
-			requeue(cpu, prev, why, now_ns, must_migrate, !next);
+		if (prev && prev->state == SL_TASK_RUNNING)
+			requeue(cpu, prev, why, now_ns, !next);
 		if (next)
 			take_next(cpu, next, now_ns);
 		smp_store_release(&cpu->curr, next);

@@ -10,19 +10,19 @@
  */
 #include "core.h"
 
+/* Three levels: cores, caches, nodes. */
 static int alloc_masks(void)
 {
-	u64 bytes = sl_core.nr_cpus * sizeof(struct cpumask);
+	u32 nr = sl_core.nr_cpus;
 
-	sl_core.smt_mask = sl_host_alloc(bytes);
-	sl_core.llc_mask = sl_host_alloc(bytes);
-	sl_core.node_mask = sl_host_alloc(bytes);
-	sl_core.smt = sl_host_alloc(sl_core.nr_cpus * 3 * sizeof(u16));
-	if (!sl_core.smt_mask || !sl_core.llc_mask || !sl_core.node_mask ||
-	    !sl_core.smt)
+	sl_core.smt_mask = sl_host_alloc(3 * nr * sizeof(struct cpumask));
+	sl_core.smt = sl_host_alloc(3 * nr * sizeof(u16));
+	if (!sl_core.smt_mask || !sl_core.smt)
 		return -ENOMEM;
-	sl_core.llc = sl_core.smt + sl_core.nr_cpus;
-	sl_core.node = sl_core.llc + sl_core.nr_cpus;
+	sl_core.llc_mask = sl_core.smt_mask + nr;
+	sl_core.node_mask = sl_core.llc_mask + nr;
+	sl_core.llc = sl_core.smt + nr;
+	sl_core.node = sl_core.llc + nr;
 	return 0;
 }
 
@@ -142,10 +142,8 @@ void sl_core_exit(void)
 		sl_host_free(cpu->kicks, nr * sizeof(u16));
 		sl_host_free(cpu->kick_flags, nr);
 	}
-	sl_host_free(sl_core.smt_mask, nr * sizeof(struct cpumask));
-	sl_host_free(sl_core.llc_mask, nr * sizeof(struct cpumask));
-	sl_host_free(sl_core.node_mask, nr * sizeof(struct cpumask));
-	sl_host_free(sl_core.smt, nr * 3 * sizeof(u16));
+	sl_host_free(sl_core.smt_mask, 3 * nr * sizeof(struct cpumask));
+	sl_host_free(sl_core.smt, 3 * nr * sizeof(u16));
 	free_cgroups();
 	sl_host_free(sl_core.tasks, sl_core.tasks_max * sizeof(struct sl_task *));
 	sl_host_free(sl_core.cpus, nr * sizeof(struct sl_cpu));

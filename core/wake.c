@@ -24,13 +24,13 @@
  */
 static struct sl_cpu *lock_cpu_of(struct sl_task *t, u8 *state)
 {
-	struct sl_cpu *cpu;
-
 	for (;;) {
-		cpu = &sl_core.cpus[READ_ONCE(t->cpu)];
+		s32 nr = READ_ONCE(t->cpu);
+		struct sl_cpu *cpu = &sl_core.cpus[nr];
+
 		sl_lock(&cpu->lock);
 		*state = smp_load_acquire(&t->state);
-		if (READ_ONCE(t->cpu) == cpu->id)
+		if (likely(READ_ONCE(t->cpu) == nr))
 			return cpu;
 		sl_unlock(&cpu->lock);
 	}
@@ -58,8 +58,7 @@ static __noinline s32 select_cpu_without_op(struct sl_task *t, s32 prev_cpu, u64
 		return prev_cpu;
 	/* A policy that is just beginning may have it, and not be asked yet. */
 	if (!sl_is_bypassed() && !READ_ONCE(sl_core.ops.select_cpu)) {
-		sl_event(sl_this_cpu(), REFILL_SLICE_DFL);
-		sl_set_slice(t, SCX_SLICE_DFL);
+		refill_task_slice_dfl(sl_this_cpu(), t);
 		t->ddsp_dsq_id = SCX_DSQ_LOCAL;
 		t->ddsp_enq_flags = 0;
 	}
@@ -73,11 +72,13 @@ static __noinline s32 select_cpu_without_op(struct sl_task *t, s32 prev_cpu, u64
 static s32 select_task_cpu(struct sl_cpu *this_cpu, struct sl_task *t, u64 wake_flags,
 			 u64 *enq_flags)
 {
-	s32 prev_cpu = any_allowed_cpu(t, t->cpu);
 	s32 (*op)(struct task_struct *p, s32 prev_cpu, u64 wake_flags);
-	s32 cpu;
+	s32 prev_cpu, cpu;
 
-	if (t->p.nr_cpus_allowed == 1 || READ_ONCE(t->p.migration_disabled))
+	if (unlikely(READ_ONCE(t->p.migration_disabled)))
+		return t->cpu;
+	prev_cpu = any_allowed_cpu(t, t->cpu);
+	if (t->p.nr_cpus_allowed == 1)
 		return prev_cpu;
 	*enq_flags |= SCX_ENQ_CPU_SELECTED;
 	op = SL_OP(select_cpu);
@@ -87,7 +88,10 @@ static s32 select_task_cpu(struct sl_cpu *this_cpu, struct sl_task *t, u64 wake_
 	cpu = SL_CALL_RET(this_cpu, op, select_cpu, t, &t->p, prev_cpu, wake_flags);
 	this_cpu->direct_task = NULL;
 	t->p.scx.selected_cpu = cpu;
-	if (cpu < 0 || (u32)cpu >= sl_core.nr_cpus) {
+	/* Its affinity stays as it is while it is WAKING. */
+	if (likely(cpu == prev_cpu))
+		return cpu;
+	if (unlikely((u32)cpu >= sl_core.nr_cpus)) {
 		scx_error(t, "invalid CPU %d from ops.select_cpu() for %s[%d]", cpu, t->p.comm,
 			  t->p.pid);
 		return prev_cpu;
@@ -102,30 +106,28 @@ static s32 select_task_cpu(struct sl_cpu *this_cpu, struct sl_task *t, u64 wake_
 /**
  * make_runnable - put a claimed task onto a CPU
  * @this_cpu: the caller's
- * @cpu: where; its lock is held
+ * @cpu: where; its lock, and no other, is held
  * @t: not queued, claimed by the caller
+ * @was_runnable: S18: it only changes its CPU, and has been runnable all the time
  * @enq_flags: SCX_ENQ_*
  *
  * S5: an idle CPU is woken, wherever the policy queued the task.
  */
 static void make_runnable(struct sl_cpu *this_cpu, struct sl_cpu *cpu,
-			  struct sl_task *t, u64 enq_flags)
+			  struct sl_task *t, bool was_runnable, u64 enq_flags)
 {
-	bool held = this_cpu->holds_lock;
-
 	this_cpu->holds_lock = true;
 	WRITE_ONCE(t->cpu, cpu->id);
 	smp_store_release(&t->state, SL_TASK_RUNNABLE);
 	t->is_blocking = false;
-	/* S18: one that only changes its CPU has been runnable all the time. */
-	if (!(t->p.scx.flags & SCX_TASK_QUEUED)) {
+	if (!was_runnable) {
 		t->p.scx.flags |= SCX_TASK_QUEUED;
 		SL_CALL_OP(this_cpu, runnable, t, &t->p, enq_flags);
 	}
 	do_enqueue_task(this_cpu, cpu, t, enq_flags);
 	if (!cpu->curr && !cpu->is_scheduling)
 		sl_host_kick(cpu->id);
-	this_cpu->holds_lock = held;
+	this_cpu->holds_lock = false;
 }
 
 /* @kind and @origin_pid: the record of how it came to be runnable; new: @born_ns. */
@@ -145,7 +147,7 @@ static void select_and_enqueue(struct sl_cpu *this_cpu, struct sl_task *t, u64 w
 	now_ns = kind == SL_RECORD_ARRIVE ? born_ns : sl_host_now_ns();
 	set_runnable_at(t, now_ns);
 	sl_host_record(kind, t->p.pid, cpu->id, 0, (u64)origin_pid);
-	make_runnable(this_cpu, cpu, t, enq_flags);
+	make_runnable(this_cpu, cpu, t, false, enq_flags);
 	sl_unlock(&cpu->lock);
 	flush(this_cpu);
 	this_cpu->in_interrupt = false;

@@ -20,7 +20,8 @@ bool inside_dsq_insert(struct sl_dsq *q, struct sl_task *t, u64 enq_flags)
 
 bool inside_dsq_insert_vtime(struct sl_dsq *q, struct sl_task *t, u64 vtime)
 {
-	return dsq_insert_vtime(q, t, vtime);
+	t->p.scx.dsq_vtime = vtime;
+	return dsq_insert(q, t, SCX_ENQ_DSQ_PRIQ);
 }
 
 void inside_dsq_remove(struct sl_dsq *q, struct sl_task *t)

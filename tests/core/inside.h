@@ -2,7 +2,7 @@
 /*
  * inside.h - what the core keeps to itself, for the tests of its parts.
  *
- * Each function calls the one without the prefix; see core/dsq.c, idle.c, policy.c
+ * Each function calls the one without the prefix, or what calls it; see core/dsq.c, idle.c, policy.c
  * and tasks.c.
  */
 #ifndef INSIDE_H
