@@ -130,13 +130,13 @@ void BPF_STRUCT_OPS(edf_dispatch, s32 cpu, struct task_struct *prev)
 	struct task_ctx *tc = prev_task_ctx(prev, cpu);
 
 	if (!prev || !tc) {
-		if (!take_and_pass_on(EDF_DSQ, cpu))
+		if (!take_and_preempt(EDF_DSQ, cpu, 0, NO_DEADLINE_NS))
 			note_idle(cpu);
 		return;
 	}
 	charge(prev, tc);
 	if (is_queued_before(EDF_DSQ, cpu, tc->due_ns + tc->has_yielded) &&
-	    take_and_pass_on(EDF_DSQ, cpu))
+	    take_and_preempt(EDF_DSQ, cpu, 0, NO_DEADLINE_NS))
 		return;
 	/* It continues, with a slice of ours and not of the kernel's length. */
 	tc->has_yielded = false;

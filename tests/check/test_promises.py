@@ -25,6 +25,7 @@ from schedlab.policy.build import build_policy
 from schedlab.policy.find import Entitlement, load_policy
 from schedlab.program.file import Program
 from schedlab.records.file import RECORD_DTYPE, Kind, Records, Stop
+from schedlab.workload.spec import parse_workload
 
 pytestmark = pytest.mark.full
 HERE = Path(__file__).resolve().parent
@@ -110,6 +111,48 @@ def test_a_world_that_was_saved_fails_again(policy, held, n_batches, tmp_path, s
     with task.laboratory() as laboratory:
         again = laboratory.try_world(read_world(saved.world)).finding
     assert again is not None and again.text == finding.text
+
+
+#: Two tasks wake at one instant, and the CPU that one was to preempt takes the other: found by `schedlab check edf`.
+TAKEN_BY_ANOTHER = """
+[workload]
+title = "Left behind"
+question = "Is a task that is left behind given another CPU?"
+tick = "1ms"
+jitter = "0s"
+horizon = "100ms"
+[[lock]]
+name = "m"
+[[task]]
+name = "a"
+{urgent}
+phases = [{{run = "10000.001us"}}, {{sleep = "5ms"}}, {{run = "1ms"}}]
+[[task]]
+name = "b"
+affinity = [0]
+{last}
+phases = [{{lock = "m"}}, {{run = "5ms"}}, {{unlock = "m"}}, {{run = "1ms"}}]
+[[task]]
+name = "c"
+affinity = [1]
+{first}
+phases = [{{loop = "forever", do = [{{lock = "m"}}, {{run = "1ms"}}, {{unlock = "m"}}, {{sleep = "5ms"}}]}}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("policy", "first", "urgent", "last"),
+    [
+        ("edf", 'deadline = "500us"', 'deadline = "999.999us"', 'deadline = "20ms"'),
+        ("rt_fifo", "priority = 0", "priority = 1", "priority = 2"),
+    ],
+)
+def test_a_task_whose_cpu_takes_another_preempts_elsewhere(policy, first, urgent, last, simulator):
+    text = TAKEN_BY_ANOTHER.format(first=first, urgent=urgent, last=last)
+    world = World(2, "", MS, (), horizon_ns=0, given=parse_workload(text, name="left.toml"))
+    task = Task(build_policy(load_policy(policy)), frozenset({"priority"}), seed=1)
+    with task.laboratory() as laboratory:
+        assert laboratory.promises(world) and laboratory.try_alone(world).finding is None
 
 
 # ---- the sums, by hand ------------------------------------------------------------------

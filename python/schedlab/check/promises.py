@@ -4,7 +4,7 @@
         header, world -> Promise -> hosts/check/promises.c: how near each world comes
                                  -> shares.py, priorities.py: what is beyond, in words
 
-A world is looked at with no knob but that of the bound, and without interleaving.
+A world is looked at with no knob but that of the bound. Where CPUs interleave a tick more is allowed.
 Read next: shares.py, priorities.py; trial.py, the caller.
 """
 
@@ -55,7 +55,7 @@ def promises_of(
     policy: Policy, values: Mapping[str, int], properties: Collection[str], world: World
 ) -> list[Promise]:
     """What is held against a policy in a world, with these knobs."""
-    if world.interleaving or (world.given is None and world.n_tasks < 2):
+    if world.given is None and world.n_tasks < 2:
         return []
     promises = []
     knobs = {name for name, _ in world.settings}
@@ -64,6 +64,8 @@ def promises_of(
         if declared is None or kind not in properties or knobs - {declared.knob}:
             continue
         bound_ns = ticks_ns(values[declared.knob], world.tick_ns) if declared.knob else 0
+        if world.interleaving:
+            bound_ns += world.tick_ns
         if _is_apt(kind, declared.attribute, world):
             promises.append(Promise(kind, declared.attribute, bound_ns * (2 if kind == "shares" else 1)))
     return promises
