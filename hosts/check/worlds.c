@@ -129,24 +129,15 @@ static void run_worlds(struct room *room, const struct sim_options *defaults)
 		room->progress->nr_begun++;
 		run_world(room, &o, nr_bytes[1]);
 		room->progress->nr_answered++;
-		check_reset(o.nr_sets);
+		check_reset(o.sets[0]);
 	}
 }
 
 /* The child has ended within a world: where it has not said why, its code does. */
 static void report_end(const struct sim_options *o, int status)
 {
-	char why[128];
-
-	if (WIFEXITED(status) && WEXITSTATUS(status) == SIM_EXIT_REPORTED)
-		return;
-	if (WIFSIGNALED(status))
-		snprintf(why, sizeof(why), "the simulation was ended by signal %d (%s)",
-			 WTERMSIG(status), strsignal(WTERMSIG(status)));
-	else
-		snprintf(why, sizeof(why), "the simulation ended with code %d and no result",
-			 WEXITSTATUS(status));
-	sim_print_failure(dup(STDOUT_FILENO), o, "crash", why);
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != SIM_EXIT_REPORTED)
+		sim_report_death(o, status);
 }
 
 static void load(const struct sim_options *o)
@@ -154,8 +145,8 @@ static void load(const struct sim_options *o)
 	char why[1024];
 	bool has_failed = sl_policy_file_open(&sim_policy_file, o->policy_path, why, sizeof(why));
 
-	for (u32 i = 0; !has_failed && i < o->nr_sets; i++)
-		has_failed = sim_policy_set(o->sets[i], why, sizeof(why));
+	for (const char *const *set = o->sets; !has_failed && *set; set++)
+		has_failed = sim_policy_set(*set, why, sizeof(why));
 	if (has_failed) {
 		fprintf(stderr, "schedlab-sim-check: %s\n", why);
 		exit(2);
@@ -172,7 +163,7 @@ bool check_serve_worlds(struct sim_options *defaults)
 	load(defaults);
 	if (defaults->coverage)
 		check_open_coverage(defaults->coverage);
-	defaults->nr_sets = 0;
+	defaults->sets[0] = NULL;
 	room.words = malloc(WORDS_BYTES_MAX);
 	room.program = sim_map(PROGRAM_BYTES_MAX);
 	room.records = sim_map(RECORDS_MAX * sizeof(struct sl_record));

@@ -55,7 +55,9 @@ static sl_cold void grow(struct events *events)
 	events->nr_allocated = events->nr_allocated ? 2 * events->nr_allocated : 1024;
 	events->keys = realloc(events->keys, events->nr_allocated * sizeof(u64));
 	events->orders = realloc(events->orders, events->nr_allocated * sizeof(u64));
-	SL_ASSERT(events->keys && events->orders);
+	if (!events->keys || !events->orders)
+		sim_fail("usage", 0, "not enough memory for %llu events at once",
+			 events->nr_allocated);
 }
 
 static void heap_push(u64 key, u64 order)

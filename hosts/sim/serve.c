@@ -72,7 +72,7 @@ static int end_worker(pid_t pid)
 	return status;
 }
 
-static void report_death(const struct sim_options *o, int status)
+void sim_report_death(const struct sim_options *o, int status)
 {
 	struct sim_result r = { .status = "failed", .error_kind = "crash" };
 
@@ -159,7 +159,7 @@ int sim_run_forked(struct sim_options *o)
 		report_failure(o, "crash", "the policy writes without end into the pipe that is for the result; "
 			       "print with bpf_printk()");
 	else if (!nr_bytes)
-		report_death(o, status);
+		sim_report_death(o, status);
 	return 0;
 }
 

@@ -20,6 +20,7 @@
 #include <schedlab/sched.h>
 
 #include "objects.h"
+#include "options.h"
 #include "platform.h"
 #include "player.h"
 #include "policy_file.h"
@@ -101,6 +102,7 @@ struct sim_options {
 	u32 callback_limit_ms;		/* of CPU time in one callback */
 	bool has_detail;
 	bool no_fork;
+	const char *arrivals;
 	/* Tasks exist before, asleep: all, as in Linux's guest, or those not spawned. */
 	bool arrivals_wake, roots_wake;
 	u32 smt, llc, node;		/* CPUs per core, cache, node; 0: see sched.h */
@@ -111,8 +113,7 @@ struct sim_options {
 	bool serves_worlds;		/* hosts/check */
 	const char *coverage;		/* hosts/check; NULL: which lines run is not asked for */
 	const char *promises;		/* hosts/check; NULL: none is looked at */
-	const char *sets[64];		/* NAME=VALUE of knobs */
-	u32 nr_sets;
+	const char *sets[SL_WORDS_MAX + 1];	/* NAME=VALUE of knobs */
 };
 
 /* How a run ended; worker.c prints it. */
@@ -306,6 +307,7 @@ int sim_parse_request(struct sim_options *options, char *line, char *why, u32 wh
 /* serve.c -> worker.c -> result.c */
 int sim_run_forked(struct sim_options *options);
 int sim_serve(const struct sim_options *defaults);
+void sim_report_death(const struct sim_options *options, int status);
 int sim_worker(struct sim_options *options, int out_fd);
 const struct sim_result *sim_simulate(struct sim_options *options, int out_fd);
 const struct cpumask *sim_mask(u32 first, u32 nr_words);

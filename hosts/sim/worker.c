@@ -19,13 +19,6 @@ static int result_fd;
 static struct sim_options *worker_options;
 static struct sim_result worker_result;
 
-static void fail_setup(const char *kind, const char *why)
-{
-	worker_result.status = "failed";
-	worker_result.error_kind = kind;
-	snprintf(worker_result.error, sizeof(worker_result.error), "%s", why);
-}
-
 /*
  * Report from a signal or after a trap what the policy was doing; nothing of the
  * run may happen after it. What was recorded is kept: it shows what led there. No
@@ -58,17 +51,6 @@ void sim_worker_report(const char *kind, const char *what, u64 policy_offset)
 	sim_print_result(result_fd, worker_options, &worker_result);
 }
 
-/* Return: 0, or -1 with a setup failure noted. */
-static int read_program(const char *path)
-{
-	char why[512];
-
-	sim.program = worker_options->program ?: sim_program_open(path, why, sizeof(why));
-	if (!sim.program)
-		fail_setup("usage", why);
-	return sim.program ? 0 : -1;
-}
-
 static int by_arrival(const void *a, const void *b)
 {
 	const struct sl_program_task *tasks = sl_program_tasks(sim.program);
@@ -80,68 +62,48 @@ static int by_arrival(const void *a, const void *b)
 	return i < j ? -1 : i > j;
 }
 
-/* Return: the CPUs of a mask in the program's values that exist; NULL: there are none. */
-static struct cpumask *create_mask(u32 first, u32 nr_words)
-{
-	const u64 *words = sl_program_values(sim.program) + first;
-	struct cpumask *mask = calloc(1, sizeof(*mask));
-	bool has_any = false;
-
-	SL_ASSERT(mask);
-	for (u32 cpu = 0; cpu < sim.options->nr_cpus && cpu / 64 < nr_words; cpu++) {
-		u64 bit = words[cpu / 64] & 1ULL << (cpu % 64);
-
-		mask->bits[cpu / 64] |= bit;
-		has_any |= bit;
-	}
-	if (has_any)
-		return mask;
-	free(mask);
-	return NULL;
-}
-
-/* What tasks have changed to; it stays, as a task keeps a pointer to its mask. */
+/* What tasks have, or have changed to; it stays, as a task keeps a pointer to its mask. */
 struct sim_mask {
 	struct sim_mask	*next;
-	struct cpumask	*cpus;
+	struct cpumask	cpus;
 	u32		first;
+	bool		has_any;
 };
 
-/* See create_mask(); the same one each time. */
+/* Return: the CPUs of a mask in the program's values that exist; NULL: there are none. */
 const struct cpumask *sim_mask(u32 first, u32 nr_words)
 {
+	const u64 *words = sl_program_values(sim.program) + first;
 	struct sim_mask *m = sim.masks;
 
 	while (m && m->first != first)
 		m = m->next;
-	if (m)
-		return m->cpus;
-	m = calloc(1, sizeof(*m));
-	SL_ASSERT(m);
-	m->first = first;
-	m->cpus = create_mask(first, nr_words);
-	m->next = sim.masks;
-	sim.masks = m;
-	return m->cpus;
+	if (!m) {
+		m = calloc(1, sizeof(*m));
+		SL_ASSERT(m);
+		m->first = first;
+		m->next = sim.masks;
+		sim.masks = m;
+		for (u32 cpu = 0; cpu < sim.options->nr_cpus && cpu / 64 < nr_words; cpu++) {
+			u64 bit = words[cpu / 64] & 1ULL << (cpu % 64);
+
+			m->cpus.bits[cpu / 64] |= bit;
+			m->has_any |= bit;
+		}
+	}
+	return m->has_any ? &m->cpus : NULL;
 }
 
 /* Restrict @t to the CPUs of the program's mask that exist. */
-static int set_affinity(struct sim_task *t, const struct sl_program_task *pt)
+static void set_affinity(struct sim_task *t, const struct sl_program_task *pt)
 {
-	const struct cpumask *mask = create_mask(pt->affinity, pt->affinity_words);
+	const struct cpumask *mask = sim_mask(pt->affinity, pt->affinity_words);
 
-	if (!mask) {
-		char text[256];
-
-		snprintf(text, sizeof(text),
-			 "task '%s' may run on none of the %u CPUs of this run",
-			 sl_program_string(sim.program, pt->name),
-			 sim.options->nr_cpus);
-		fail_setup("usage", text);
-		return -1;
-	}
-	sl_task_set_affinity(&t->core, mask);
-	return 0;
+	if (mask)
+		sl_task_set_affinity(&t->core, mask);
+	else
+		sim_fail("usage", 0, "task '%s' may run on none of the %u CPUs of this run",
+			 sl_program_string(sim.program, pt->name), sim.options->nr_cpus);
 }
 
 /* @before: those of the task before it: tasks that share their ops stand together. */
@@ -172,7 +134,7 @@ static u64 *create_slots(void)
 	return slots;
 }
 
-/* By object; NULL where it is no group. Return: NULL with a setup failure noted. */
+/* By object; NULL where it is no group. */
 static struct cgroup **create_groups(void)
 {
 	u32 nr = sl_program_header(sim.program)->nr_objects;
@@ -193,21 +155,19 @@ static struct cgroup **create_groups(void)
 			sl_cgroup_set_bandwidth(groups[i], group[SL_GROUP_PERIOD_US],
 						group[SL_GROUP_QUOTA_US], 0);
 	}
-	if (!err)
-		return groups;
-	free(groups);
-	fail_setup("usage", "the program has too many groups, or nests them too deeply");
-	return NULL;
+	if (err)
+		sim_fail("usage", 0, "the program has too many groups, or nests them too deeply");
+	return groups;
 }
 
-static int create_tasks(void)
+static void create_tasks(void)
 {
 	const struct sl_program_task *pts = sl_program_tasks(sim.program);
 	u64 *slots = create_slots();
 
 	sim.groups = create_groups();
-	if (!sim.groups)
-		return -1;
+	if (sim.is_over)
+		return;
 	sim.tasks = sl_host_alloc((sim.nr_tasks + 1ULL) * sizeof(struct sim_task));
 	sim.arrivals = sl_host_alloc(sim.nr_tasks * sizeof(u32));
 	SL_ASSERT(sim.tasks && sim.arrivals);
@@ -226,23 +186,21 @@ static int create_tasks(void)
 		sl_task_set_nice(&t->core, pts[i].nice);
 		if (pts[i].group_object)
 			sl_task_set_cgroup(&t->core, sim.groups[pts[i].group_object - 1]);
-		if (pts[i].affinity != SL_PROGRAM_NONE &&
-		    set_affinity(t, &pts[i]))
-			return -1;
+		if (pts[i].affinity != SL_PROGRAM_NONE)
+			set_affinity(t, &pts[i]);
 		if (pts[i].parent == SL_PROGRAM_NONE)
 			sim.arrivals[sim.nr_arrivals++] = i;
 	}
 	qsort(sim.arrivals, sim.nr_arrivals, sizeof(u32), by_arrival);
-	return 0;
 }
 
-/* It exists before all tasks, and never ends. */
-static int start_user_half(void)
+/* It exists before all tasks, and never ends. Return: whether it is there, or none needed. */
+static bool start_user_half(void)
 {
 	struct sim_task *t = &sim.tasks[sim.nr_tasks];
 
 	if (!sim_policy_file.user_half)
-		return 0;
+		return true;
 	sim.user_half = t;
 	sl_task_setup(&t->core, sim.nr_tasks, (s32)sim.nr_tasks + 1, sim_policy_file.policy->ops->name);
 	t->waiter.task = t;
@@ -250,10 +208,10 @@ static int start_user_half(void)
 	t->player.next = &sim_user_half_op;
 	if (!sim_attach(t, &(struct task_attr){ 0 }, NULL)) {
 		sim_start(t, NULL);
-		return 0;
+		return true;
 	}
-	fail_setup("policy", "no room for the policy's user half: the task_attrs map is full");
-	return -1;
+	sim_fail("policy", 0, "no room for the policy's user half: the task_attrs map is full");
+	return false;
 }
 
 static void create_objects(void)
@@ -280,7 +238,7 @@ static const u16 *groups_of(u32 nr_cpus, u32 cpus_per_group)
 	return groups;
 }
 
-static int create_machine(const struct sim_options *o)
+static void create_machine(const struct sim_options *o)
 {
 	struct sl_config config = {
 		.nr_cpus = o->nr_cpus,
@@ -297,8 +255,8 @@ static int create_machine(const struct sim_options *o)
 	sim.node = config.node_of_cpu;
 	sim.cpus = sl_host_alloc(o->nr_cpus * sizeof(struct sim_cpu));
 	if (sl_core_init(&config) || sim_tree_init(o->nr_cpus) || !sim.cpus) {
-		fail_setup("usage", "not enough memory for this many CPUs");
-		return -1;
+		sim_fail("usage", 0, "not enough memory for this many CPUs");
+		return;
 	}
 	sim.is_switch_free = !(o->costs.switch_ns | o->costs.leave_ns | o->costs.migrate_ns |
 			       o->costs.migrate_llc_ns | o->costs.migrate_node_ns);
@@ -311,7 +269,6 @@ static int create_machine(const struct sim_options *o)
 		sim.cpus[i].tick_at_ns = SIM_NEVER;
 	}
 	sim_set_cpu(0);
-	return 0;
 }
 
 /* @assignment: NAME=VALUE. Return: 0, or -errno with @why filled in. */
@@ -322,15 +279,16 @@ int sim_policy_set(const char *assignment, char *why, u32 why_bytes)
 	return sl_policy_file_set(&sim_policy_file, assignment, why + used, why_bytes - used);
 }
 
-static int start_policy(const struct sim_options *o)
+/* Return: whether it decides from now on. */
+static bool start_policy(const struct sim_options *o)
 {
 	char why[512];
 	int err;
 
-	for (u32 i = 0; i < o->nr_sets; i++) {
-		if (sim_policy_set(o->sets[i], why, sizeof(why))) {
-			fail_setup("usage", why);
-			return -1;
+	for (const char *const *set = o->sets; *set; set++) {
+		if (sim_policy_set(*set, why, sizeof(why))) {
+			sim_fail("usage", 0, "%s", why);
+			return false;
 		}
 	}
 	if (o->start)
@@ -338,47 +296,51 @@ static int start_policy(const struct sim_options *o)
 	err = sl_policy_enable(sim_policy_file.policy, false);
 	if (err) {
 		/* What ops.init() said of it is worth more than its number. */
-		snprintf(why, sizeof(why), "policy '%s' could not be loaded: %s%s%.300s",
+		sim.result->error_kind = NULL;
+		sim_fail("policy", sim.result->task, "policy '%s' could not be loaded: %s%s%.300s",
 			 sim_policy_file.policy->ops->name, sim_error_text(-err),
 			 sl_report().why[0] ? ": " : "", sl_report().why);
-		fail_setup("policy", why);
-		return -1;
+		return false;
 	}
 	sim.has_ticks = sim_policy_file.policy->ops->tick || o->costs.tick_ns;
-	return 0;
+	return start_user_half();
 }
 
-static int set_up(struct sim_options *o)
+static void fail_records(const char *path, int err)
 {
+	sim_fail("usage", 0, "records %s: %s", path, sim_error_text(-err));
+}
+
+/* Return: whether the run can begin. */
+static bool set_up(struct sim_options *o)
+{
+	char why[512];
 	int err;
 
 	sim.options = o;
 	sim.result = &worker_result;
 	sim.random = o->seed;
 	sim.timer_at_ns = SIM_NEVER;
-	if (read_program(o->program_path))
-		return -1;
+	sim.program = o->program ?: sim_program_open(o->program_path, why, sizeof(why));
+	if (!sim.program) {
+		sim_fail("usage", 0, "%s", why);
+		return false;
+	}
 	sim.nr_tasks = sl_program_header(sim.program)->nr_tasks;
 	sim.nr_left = sim.nr_tasks;
-	if (o->nr_cpus < sl_program_header(sim.program)->nr_cpus_min) {
-		fail_setup("usage", "the program needs more CPUs than this run has");
-		return -1;
-	}
-	if (create_machine(o) || create_tasks())
-		return -1;
+	if (o->nr_cpus < sl_program_header(sim.program)->nr_cpus_min)
+		sim_fail("usage", 0, "the program needs more CPUs than this run has");
+	if (!sim.is_over)
+		create_machine(o);
+	if (!sim.is_over)
+		create_tasks();
 	create_objects();
 	sim_loop_begin();
-	if (o->records_path && (err = sim_records_open(o->records_path))) {
-		char why[512];
-
-		snprintf(why, sizeof(why), "records %s: %s", o->records_path,
-			 sim_error_text(-err));
-		fail_setup("usage", why);
-		return -1;
-	}
-	if (o->arrivals_wake)
+	if (!sim.is_over && o->records_path && (err = sim_records_open(o->records_path)))
+		fail_records(o->records_path, err);
+	if (!sim.is_over && o->arrivals_wake)
 		sim_task_attach_all();
-	return start_policy(o) ? -1 : start_user_half();
+	return !sim.is_over && start_policy(o);
 }
 
 /* Run one simulation; records stay open. @out_fd: for a policy that is stopped. */
@@ -387,7 +349,7 @@ const struct sim_result *sim_simulate(struct sim_options *o, int out_fd)
 	result_fd = out_fd;
 	worker_options = o;
 	worker_result.status = "ok";
-	if (!set_up(o)) {
+	if (set_up(o)) {
 		sim_loop();
 		worker_result.nr_records = sim_records_count();
 		sl_policy_disable(false);
@@ -403,13 +365,8 @@ int sim_worker(struct sim_options *o, int out_fd)
 	sim_catch_policy(o);
 	sim_simulate(o, out_fd);
 	err = sim_records_close();
-	if (err && !worker_result.error_kind) {
-		char why[512];
-
-		snprintf(why, sizeof(why), "records %s: %s", o->records_path,
-			 sim_error_text(-err));
-		fail_setup("usage", why);
-	}
+	if (err)
+		fail_records(o->records_path, err);
 	sim_print_result(out_fd, o, &worker_result);
 	return 0;
 }

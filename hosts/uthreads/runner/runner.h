@@ -14,6 +14,7 @@
 
 #include "ut.h"
 #include "objects.h"
+#include "options.h"
 #include "player.h"
 
 struct options {
@@ -21,8 +22,7 @@ struct options {
 	const char *program_path;
 	const char *records_path;	/* NULL: none are kept */
 	const char *id;
-	const char *sets[65];		/* NAME=VALUE of knobs; ends with NULL */
-	u32 nr_sets;
+	const char *sets[SL_WORDS_MAX + 1];	/* NAME=VALUE of knobs; ends with NULL */
 	u32 nr_cpus;
 	u64 seed;
 	u64 tick_ns;
