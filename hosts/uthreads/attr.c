@@ -8,55 +8,34 @@
  * Read next: bpf/attr.c.
  */
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "ut.h"
 
-#define GIVES_ALL 0xffU
+/* By its bit in `given`: the core's key of a value, and where it lies. */
+#define FIELD(key, name) \
+	{ TASK_ATTR_##key, offsetof(struct ut_attr, name), sizeof(((struct ut_attr *)0)->name) }
 
-/* The value as the core wants it, a signed one as two's complement. */
-static u64 value_of(const struct ut_attr *attr, u32 gives)
-{
-	switch (gives) {
-	case UT_GIVES_PRIORITY:
-		return (u64)(s64)attr->priority;
-	case UT_GIVES_TICKETS:
-		return attr->tickets;
-	case UT_GIVES_CREDITS:
-		return (u64)(s64)attr->credits;
-	case UT_GIVES_CAP:
-		return attr->cap_percent;
-	case UT_GIVES_GROUP:
-		return attr->group;
-	case UT_GIVES_WEIGHT:
-		return attr->weight;
-	case UT_GIVES_DEADLINE:
-		return attr->deadline_ns;
-	default:
-		return attr->burst_ns;
-	}
-}
+static const struct field {
+	u8 key, offset, bytes;
+} fields[] = {
+	FIELD(PRIORITY, priority),	FIELD(TICKETS, tickets),
+	FIELD(CREDITS, credits),	FIELD(CAP, cap_percent),
+	FIELD(GROUP, group),		FIELD(WEIGHT, weight),
+	FIELD(DEADLINE, deadline_ns),	FIELD(BURST, burst_ns),
+};
 
-static u32 key_of(u32 gives)
+#define NR_FIELDS (sizeof(fields) / sizeof(fields[0]))
+
+/* The value as the core wants it, a signed one as two's complement; bytes are little-endian. */
+static u64 value_of(const struct ut_attr *attr, const struct field *f)
 {
-	switch (gives) {
-	case UT_GIVES_PRIORITY:
-		return TASK_ATTR_PRIORITY;
-	case UT_GIVES_TICKETS:
-		return TASK_ATTR_TICKETS;
-	case UT_GIVES_CREDITS:
-		return TASK_ATTR_CREDITS;
-	case UT_GIVES_CAP:
-		return TASK_ATTR_CAP;
-	case UT_GIVES_GROUP:
-		return TASK_ATTR_GROUP;
-	case UT_GIVES_WEIGHT:
-		return TASK_ATTR_WEIGHT;
-	case UT_GIVES_DEADLINE:
-		return TASK_ATTR_DEADLINE;
-	default:
-		return TASK_ATTR_BURST;
-	}
+	u64 value = 0;
+
+	memcpy(&value, (const char *)attr + f->offset, f->bytes);
+	return f->key == TASK_ATTR_PRIORITY || f->key == TASK_ATTR_CREDITS ?
+	       (u64)(s64)(s32)value : value;
 }
 
 static bool has_cpu(const struct ut_attr *attr, u32 cpu)
@@ -70,7 +49,7 @@ int ut_attr_check(const struct ut_attr *attr)
 {
 	bool has_any = !attr->affinity;
 
-	if (attr->attr_bytes != sizeof(*attr) || (attr->given & ~GIVES_ALL))
+	if (attr->attr_bytes != sizeof(*attr) || attr->given >> NR_FIELDS)
 		return -EINVAL;
 	if ((attr->given & UT_GIVES_WEIGHT) &&
 	    (attr->weight < 1 || attr->weight > 10000))
@@ -146,28 +125,17 @@ static struct cpumask *make_mask(struct ut_thread *t, const struct ut_attr *attr
 	return mask;
 }
 
+/* What was given, but for the priority, which inherit.c keeps. */
 static void remember(struct ut_thread *t, const struct ut_attr *attr)
 {
-	struct ut_attr *own = &t->attr;
-	u32 given = own->given | attr->given;
-
 	if (attr->affinity)
-		own->affinity_words = (ut.nr_cpus + 63) / 64;
-	if (attr->given & UT_GIVES_TICKETS)
-		own->tickets = attr->tickets;
-	if (attr->given & UT_GIVES_CREDITS)
-		own->credits = attr->credits;
-	if (attr->given & UT_GIVES_CAP)
-		own->cap_percent = attr->cap_percent;
-	if (attr->given & UT_GIVES_GROUP)
-		own->group = attr->group;
-	if (attr->given & UT_GIVES_WEIGHT)
-		own->weight = attr->weight;
-	if (attr->given & UT_GIVES_DEADLINE)
-		own->deadline_ns = attr->deadline_ns;
-	if (attr->given & UT_GIVES_BURST)
-		own->burst_ns = attr->burst_ns;
-	own->given = given;
+		t->attr.affinity_words = (ut.nr_cpus + 63) / 64;
+	for (u32 i = 1; i < NR_FIELDS; i++) {
+		if (attr->given & 1U << i)
+			memcpy((char *)&t->attr + fields[i].offset,
+			       (const char *)attr + fields[i].offset, fields[i].bytes);
+	}
+	t->attr.given |= attr->given;
 }
 
 /* To a thread that is set up and not yet attached. Return: 0; -ENOMEM; -E2BIG. */
@@ -184,9 +152,9 @@ int ut_attr_give(struct ut_thread *t, const struct ut_attr *attr)
 	};
 	struct cpumask *mask;
 
-	for (u32 gives = 1; gives <= UT_GIVES_BURST; gives <<= 1) {
-		if ((attr->given & gives) && gives != UT_GIVES_WEIGHT)
-			given.given |= 1U << key_of(gives);
+	for (u32 i = 0; i < NR_FIELDS; i++) {
+		if ((attr->given & 1U << i) && fields[i].key != TASK_ATTR_WEIGHT)
+			given.given |= 1U << fields[i].key;
 	}
 	t->attr.priority = t->priority = attr->priority;
 	remember(t, attr);
@@ -209,10 +177,10 @@ static int change(struct ut_thread *t, const struct ut_attr *attr)
 	if (attr->given & UT_GIVES_PRIORITY)
 		err = ut_inherit_give(t, attr->priority);
 	remember(t, attr);
-	for (u32 gives = 1; gives <= UT_GIVES_BURST && !err; gives <<= 1) {
-		if ((attr->given & gives) && gives != UT_GIVES_PRIORITY)
-			err = sl_task_set_attr(&t->core, key_of(gives),
-					       value_of(attr, gives));
+	for (u32 i = 1; i < NR_FIELDS && !err; i++) {
+		if (attr->given & 1U << i)
+			err = sl_task_set_attr(&t->core, fields[i].key,
+					       value_of(attr, &fields[i]));
 	}
 	if (err || !attr->affinity)
 		return err;
@@ -223,48 +191,48 @@ static int change(struct ut_thread *t, const struct ut_attr *attr)
 	return 0;
 }
 
-int ut_setattr(ut_id id, const struct ut_attr *attr)
+static int set_attr(ut_id id, const struct ut_attr *attr)
 {
 	struct ut_thread *t;
 	int err;
 
-	if (!ut_this_cpu())
-		return -EPERM;
 	if (!attr || ut_attr_check(attr))
 		return -EINVAL;
-	ut_disable();
 	t = ut_thread_lock(id);
+	if (!t)
+		return -ESRCH;
 	/* A change charges a thread that runs. */
-	if (t && t == ut_this_cpu()->curr)
+	if (t == ut_this_cpu()->curr)
 		ut_charge(ut_this_cpu(), sl_host_now_ns());
-	err = t && !t->has_ended ? change(t, attr) : -ESRCH;
-	if (t)
-		sl_unlock(&t->lock);
-	ut_enable();
+	err = t->has_ended ? -ESRCH : change(t, attr);
+	sl_unlock(&t->lock);
 	return err;
+}
+
+int ut_setattr(ut_id id, const struct ut_attr *attr)
+{
+	return ut_inside(set_attr(id, attr));
+}
+
+static int get_attr(ut_id id, struct ut_attr *attr)
+{
+	struct ut_thread *t = ut_thread_lock(id);
+
+	if (!t)
+		return -ESRCH;
+	*attr = t->attr;
+	attr->name = t->core.p.comm;
+	attr->stack_bytes = t->stack.bytes;
+	attr->is_detached = !t->is_joinable && !t->joiner;
+	if (t->attr.affinity_words)
+		attr->affinity = affinity_of(t)->bits;
+	sl_unlock(&t->lock);
+	return 0;
 }
 
 int ut_getattr(ut_id id, struct ut_attr *attr)
 {
-	struct ut_thread *t;
-
-	if (!ut_this_cpu())
-		return -EPERM;
-	if (!attr)
-		return -EINVAL;
-	ut_disable();
-	t = ut_thread_lock(id);
-	if (t) {
-		*attr = t->attr;
-		attr->name = t->core.p.comm;
-		attr->stack_bytes = t->stack.bytes;
-		attr->is_detached = !t->is_joinable && !t->joiner;
-		if (t->attr.affinity_words)
-			attr->affinity = affinity_of(t)->bits;
-		sl_unlock(&t->lock);
-	}
-	ut_enable();
-	return t ? 0 : -ESRCH;
+	return ut_inside(attr ? get_attr(id, attr) : -EINVAL);
 }
 
 /* For inherit.c: what is in effect, not what was given. Queued anew (S17). */
@@ -308,22 +276,20 @@ void ut_stats_of(const struct ut_thread *t, struct ut_stats *stats)
 		stats->cpu_time_ns = ut_own_cpu_time_ns(UT_STOLEN_FROM_NS);
 }
 
+static int get_stats(ut_id id, struct ut_stats *stats)
+{
+	struct ut_thread *t = ut_thread_lock(id);
+
+	if (!t)
+		return -ESRCH;
+	ut_stats_of(t, stats);
+	sl_unlock(&t->lock);
+	return 0;
+}
+
 int ut_stats(ut_id id, struct ut_stats *stats)
 {
-	struct ut_thread *t;
-
-	if (!ut_this_cpu())
-		return -EPERM;
-	if (!stats)
-		return -EINVAL;
-	ut_disable();
-	t = ut_thread_lock(id);
-	if (t) {
-		ut_stats_of(t, stats);
-		sl_unlock(&t->lock);
-	}
-	ut_enable();
-	return t ? 0 : -ESRCH;
+	return ut_inside(stats ? get_stats(id, stats) : -EINVAL);
 }
 
 uint64_t ut_cpu_time_ns(ut_id id)

@@ -86,19 +86,24 @@ int ut_policy_open(const char *path, const char *const *sets)
 	return 0;
 }
 
-/*
- * The policy decides from now on. Context: preemption disabled.
- * Return: 0, or what its ops.init() said.
- */
-int ut_policy_start(void)
+static int enable(bool has_threads)
 {
-	int err = sl_policy_enable(file.policy, false);
+	int err = sl_policy_enable(file.policy, has_threads);
 
 	if (err)
 		return ut_fail(err, "policy '%s' could not be loaded: %s%s%.300s",
 			       file.policy->ops->name, strerror(-err),
 			       sl_report().why[0] ? ": " : "", sl_report().why);
 	return 0;
+}
+
+/*
+ * The policy decides from now on. Context: preemption disabled.
+ * Return: 0, or what its ops.init() said.
+ */
+int ut_policy_start(void)
+{
+	return enable(false);
 }
 
 /* Threads go on under the built-in FIFO. Context: preemption disabled. */
@@ -127,13 +132,11 @@ static int change(const char *path, const char *const *sets)
 	err = ut_policy_open(path, sets);
 	if (err)
 		return err;
-	err = sl_policy_enable(file.policy, true);
-	if (!err)
-		return 0;
-	ut_fail(err, "policy '%s' could not be loaded: %s: %.300s",
-		file.policy->ops->name, strerror(-err), sl_report().why);
-	smp_store_release(&ut.has_ticks, true);
-	sl_policy_file_close(&file);
+	err = enable(true);
+	if (err) {
+		smp_store_release(&ut.has_ticks, true);
+		sl_policy_file_close(&file);
+	}
 	return err;
 }
 

@@ -149,17 +149,20 @@ int ut_records_open(const char *path)
 	return 0;
 }
 
+static void set_block(struct log *log, struct block *block, const struct sl_record *last_at)
+{
+	log->block = block;
+	if (!block)
+		return;
+	log->at = block->records;
+	log->end = block == log->last ? last_at : block->records + BLOCK_RECORDS;
+}
+
 /* Step over the ends of blocks. Return: whether there is a record left. */
 static bool has_more(struct log *log, const struct sl_record *last_at)
 {
-	while (log->block && log->at == log->end) {
-		log->block = log->block->next;
-		if (!log->block)
-			return false;
-		log->at = log->block->records;
-		log->end = log->block == log->last ? last_at :
-			   log->block->records + BLOCK_RECORDS;
-	}
+	while (log->block && log->at == log->end)
+		set_block(log, log->block->next, last_at);
 	return log->block;
 }
 
@@ -177,14 +180,6 @@ static void merge(void)
 			return;
 		put(first->at++);
 	}
-}
-
-static void start_merge(struct log *log, const struct sl_record *last_at)
-{
-	log->block = log->first;
-	log->at = log->first->records;
-	log->end = log->first == log->last ? last_at :
-		   log->first->records + BLOCK_RECORDS;
 }
 
 static void free_log(struct log *log)
@@ -206,7 +201,7 @@ int ut_records_close(void)
 		return 0;
 	ut_has_records = false;
 	for (u32 i = 0; logs && i < ut.nr_cpus; i++)
-		start_merge(&logs[i], ut.cpus[i].hot.record_at);
+		set_block(&logs[i], logs[i].first, ut.cpus[i].hot.record_at);
 	if (logs)
 		merge();
 	for (u32 i = 0; logs && i < ut.nr_cpus; i++) {

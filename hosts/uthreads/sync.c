@@ -234,11 +234,8 @@ int ut_cond_signal(ut_cond *c)
 /* All that wait now, in order; one that comes back meanwhile waits for the lock. */
 static int broadcast_cond(ut_cond *c)
 {
-	struct ut_thread *t;
-
 	sl_lock(LOCK_OF(c));
-	while ((t = ut_queue_take(queue_of(&c->waiters_))))
-		ut_wake_taken(t);
+	ut_wake_all(queue_of(&c->waiters_));
 	sl_unlock(LOCK_OF(c));
 	return 0;
 }
@@ -311,11 +308,8 @@ int ut_sem_post(ut_sem *s)
  */
 static int pass(ut_barrier *b)
 {
-	struct ut_thread *t;
-
 	b->nr_here_ = 0;
-	while ((t = ut_queue_take(queue_of(&b->waiters_))))
-		ut_wake_taken(t);
+	ut_wake_all(queue_of(&b->waiters_));
 	sl_unlock(LOCK_OF(b));
 	return 1;
 }

@@ -26,14 +26,6 @@ static ut_id id_of(const struct ut_thread *t)
 	return (u64)t->generation << 32 | (t->slot + 1);
 }
 
-/* The place that an id names, whichever thread has it now; or NULL. */
-static struct ut_thread *place_of(ut_id id)
-{
-	u32 slot = (u32)id - 1;
-
-	return slot < ut.threads_max ? &ut.threads[slot] : NULL;
-}
-
 /* ---- birth ----------------------------------------------------------------- */
 
 /* @pid: 0: the next free one. */
@@ -135,27 +127,26 @@ struct ut_thread *ut_thread_new_pid(const struct ut_attr *attr, ut_fn fn,
 	return new_thread(attr, fn, arg, true, pid, err);
 }
 
-int ut_create(ut_id *id, const struct ut_attr *attr, ut_fn fn, void *arg)
+static int create(ut_id *id, const struct ut_attr *attr, ut_fn fn, void *arg)
 {
-	struct ut_thread *self;
-	struct ut_thread *t;
+	struct ut_thread *self = ut_this_cpu()->curr, *t;
 	int err;
 
-	if (!ut_this_cpu())
-		return -EPERM;
 	if (!fn || (!id && !(attr && attr->is_detached)))
 		return -EINVAL;
-	ut_disable();
-	self = ut_this_cpu()->curr;
 	t = ut_thread_new(attr, fn, arg, true, &err);
-	if (t) {
-		/* Once started, it may end at once. */
-		if (id)
-			*id = id_of(t);
-		ut_start(t, self->core.p.pid);
-	}
-	ut_enable();
-	return err;
+	if (!t)
+		return err;
+	/* Once started, it may end at once. */
+	if (id)
+		*id = id_of(t);
+	ut_start(t, self->core.p.pid);
+	return 0;
+}
+
+int ut_create(ut_id *id, const struct ut_attr *attr, ut_fn fn, void *arg)
+{
+	return ut_inside(create(id, attr, fn, arg));
 }
 
 /* ---- end -------------------------------------------------------------------- */
@@ -366,7 +357,8 @@ void ut_wait_for_others(void)
  */
 struct ut_thread *ut_thread_lock(ut_id id)
 {
-	struct ut_thread *t = place_of(id);
+	u32 slot = (u32)id - 1;
+	struct ut_thread *t = slot < ut.threads_max ? &ut.threads[slot] : NULL;
 
 	if (!t)
 		return NULL;
@@ -377,21 +369,16 @@ struct ut_thread *ut_thread_lock(ut_id id)
 	return NULL;
 }
 
-/* Return: 0 with @t->lock held, and @t the thread that @id names; or -errno. */
-static int lock_joinable(struct ut_thread *t, ut_id id)
+/* Return: 0, and @t is the thread that @id names, with its lock held; or -errno. */
+static int lock_joinable(ut_id id, struct ut_thread **t)
 {
-	if (!t)
+	*t = ut_thread_lock(id);
+	if (!*t)
 		return -ESRCH;
-	sl_lock(&t->lock);
-	if (id_of(t) != id) {
-		sl_unlock(&t->lock);
-		return -ESRCH;
-	}
-	if (!t->is_joinable) {
-		sl_unlock(&t->lock);
-		return -EINVAL;
-	}
-	return 0;
+	if ((*t)->is_joinable)
+		return 0;
+	sl_unlock(&(*t)->lock);
+	return -EINVAL;
 }
 
 static bool is_leaving(const struct ut_thread *t)
@@ -399,16 +386,15 @@ static bool is_leaving(const struct ut_thread *t)
 	return (READ_ONCE(t->core.p.flags) & PF_EXITING) && !smp_load_acquire(&t->has_ended);
 }
 
-static int join(struct ut_thread *t, ut_id id, void **result,
-		struct ut_stats *stats)
+static int join(ut_id id, void **result, struct ut_stats *stats)
 {
-	struct ut_thread *self = ut_this_cpu()->curr;
+	struct ut_thread *self = ut_this_cpu()->curr, *t;
 	u64 until_ns = self->deadline_ns;
 	int err;
 
-	if (t == self && id_of(t) == id)
+	if (id_of(self) == id)
 		return -EDEADLK;
-	err = lock_joinable(t, id);
+	err = lock_joinable(id, &t);
 	if (err)
 		return err;
 	if (smp_load_acquire(&t->wait) == UT_WAIT_JOIN && READ_ONCE(t->wait_object) == self) {
@@ -457,14 +443,7 @@ static int join(struct ut_thread *t, ut_id id, void **result,
 
 int ut_join_stats(ut_id id, void **result, struct ut_stats *stats)
 {
-	int err;
-
-	if (!ut_this_cpu())
-		return -EPERM;
-	ut_disable();
-	err = join(place_of(id), id, result, stats);
-	ut_enable();
-	return err;
+	return ut_inside(join(id, result, stats));
 }
 
 int ut_join(ut_id id, void **result)
@@ -476,83 +455,69 @@ int ut_join(ut_id id, void **result)
  * Whatever it waits for, it is woken, finds that it is asked to end, and leaves
  * its queue by itself.
  */
+static int cancel(ut_id id)
+{
+	struct ut_thread *t = ut_thread_lock(id);
+
+	if (!t)
+		return -ESRCH;
+	smp_store_release(&t->is_cancelled, true);
+	sl_unlock(&t->lock);
+	ut_wake(t, 0);
+	return 0;
+}
+
 int ut_cancel(ut_id id)
 {
-	struct ut_thread *t;
-
-	if (!ut_this_cpu())
-		return -EPERM;
-	ut_disable();
-	t = ut_thread_lock(id);
-	if (t) {
-		smp_store_release(&t->is_cancelled, true);
-		sl_unlock(&t->lock);
-		ut_wake(t, 0);
-	}
-	ut_enable();
-	return t ? 0 : -ESRCH;
+	return ut_inside(cancel(id));
 }
 
 int ut_is_cancelled(void)
 {
-	bool is_cancelled;
+	return ut_inside((int)smp_load_acquire(&ut_this_cpu()->curr->is_cancelled)) > 0;
+}
 
-	if (!ut_this_cpu())
-		return 0;
-	ut_disable();
-	is_cancelled = smp_load_acquire(&ut_this_cpu()->curr->is_cancelled);
-	ut_enable();
-	return is_cancelled;
+static int detach(ut_id id)
+{
+	struct ut_thread *t;
+	int err = lock_joinable(id, &t);
+	bool is_free;
+
+	if (err)
+		return err;
+	t->is_joinable = false;
+	is_free = t->has_ended;
+	t->generation += is_free;
+	sl_unlock(&t->lock);
+	if (is_free)
+		ut_place_give(t);
+	return 0;
 }
 
 int ut_detach(ut_id id)
 {
-	struct ut_thread *t = place_of(id);
-	bool is_free;
-	int err;
-
-	if (!ut_this_cpu())
-		return -EPERM;
-	ut_disable();
-	err = lock_joinable(t, id);
-	if (!err) {
-		t->is_joinable = false;
-		is_free = t->has_ended;
-		t->generation += is_free;
-		sl_unlock(&t->lock);
-		if (is_free)
-			ut_place_give(t);
-	}
-	ut_enable();
-	return err;
+	return ut_inside(detach(id));
 }
 
 /* ---- about oneself ----------------------------------------------------------- */
 
 ut_id ut_self(void)
 {
-	ut_id id;
+	return ut_this_cpu() ? ut_inside(id_of(ut_this_cpu()->curr)) : 0;
+}
 
-	if (!ut_this_cpu())
-		return 0;
-	ut_disable();
-	id = id_of(ut_this_cpu()->curr);
-	ut_enable();
-	return id;
+static int yield(void)
+{
+	int err = ut_may_block();
+
+	if (likely(!err))
+		ut_give_way();
+	return err;
 }
 
 int ut_yield(void)
 {
-	int err;
-
-	if (!ut_this_cpu())
-		return -EPERM;
-	ut_disable();
-	err = ut_may_block();
-	if (likely(!err))
-		ut_give_way();
-	ut_enable();
-	return err;
+	return ut_inside(yield());
 }
 
 int ut_cpu(void)

@@ -152,10 +152,8 @@ bool ut_sleeper_remove(struct ut_thread *t)
 static int sleep_until(u64 at_ns)
 {
 	struct ut_thread *self = ut_this_cpu()->curr;
-	int err = ut_may_block();
+	int err = ut_begin_wait(self, at_ns);
 
-	if (!err)
-		err = ut_sleeper_add(self, at_ns);
 	if (err)
 		return err;
 	for (;;) {
@@ -243,6 +241,8 @@ void ut_timers_run(struct ut_cpu *cpu)
 
 	wake_sleepers(cpu, now_ns);
 	run_policy_timers(cpu, now_ns);
+	if (cpu->curr && cpu->k->watch_ns <= now_ns)
+		ut_io_watch(cpu->k, now_ns);
 	if (cpu->id)
 		return;
 	if (ut.hook && ut.hook_ns <= now_ns)

@@ -150,6 +150,9 @@ struct ut_kthread {
 	u64		armed_floor_ns;	/* a turn that is over later ends at a later tick; */
 					/* UT_NEVER: what is due was not looked at */
 	u64		late_ns_max;	/* of the timer's signals; atomic */
+	u64		watch_ns;	/* lib/io.c: what is ready is looked at then, if it runs a */
+					/* thread; UT_NEVER */
+	bool		was_ready;	/* what it slept for last; the same */
 
 	pid_t		tid;
 	clockid_t	clock;		/* its CPU time */
@@ -366,6 +369,16 @@ static inline int ut_may_block(void)
 	return ut_count() == 1 ? 0 : -1;	/* -EPERM */
 }
 
+int ut_sleeper_add(struct ut_thread *t, u64 at_ns);
+
+/* Return: 0: the caller may block, and is woken at @until_ns; -EPERM; -ENOMEM. */
+static inline int ut_begin_wait(struct ut_thread *self, u64 until_ns)
+{
+	int err = ut_may_block();
+
+	return err || until_ns == UT_NEVER ? err : ut_sleeper_add(self, until_ns);
+}
+
 /* sched.c: all with preemption disabled */
 void ut_switch(void **save_sp, void *load_sp);
 void ut_context_entry(void);
@@ -399,13 +412,13 @@ static inline u64 ut_until(const struct ut_thread *self, u64 until_ns)
 }
 
 /* wait.c */
-int ut_begin_wait(struct ut_thread *self, u64 until_ns);
 int ut_why_leave(const struct ut_thread *t, enum ut_wait wait, u64 until_ns);
 void ut_end_timed_wait(struct ut_thread *self, u64 until_ns);
 int ut_wait_in(struct ut_queue *q, sl_lock_t *lock, enum ut_wait wait,
 	       const void *object, u64 until_ns);
 struct ut_thread *ut_queue_take(struct ut_queue *q);
 void ut_wake_taken(struct ut_thread *t);
+void ut_wake_all(struct ut_queue *q);
 
 /* inherit.c */
 void ut_inherit_from(ut_mutex *m, const struct ut_thread *waiter);
@@ -439,6 +452,12 @@ __noinline void ut_timer_arm(struct ut_cpu *cpu);
 void ut_charge(struct ut_cpu *cpu, u64 now_ns);
 void ut_unmask(struct ut_kthread *k);
 
+/* ThreadSanitizer keeps a signal for the thread that it met, until that runs again. */
+static inline bool ut_timer_is_lost(const struct ut_cpu *cpu)
+{
+	return UT_IS_SANITIZED && cpu->k->armed_ns < cpu->hot.now_ns;
+}
+
 /*
  * A thread goes on on @cpu: is the timer set for the end of its slice, or for
  * something earlier? Most often it is, and a switch makes no system call. A thread
@@ -449,8 +468,9 @@ static inline void ut_timer_check(struct ut_cpu *cpu)
 	u64 slice_ns = ut.has_ticks ? 0 : sl_slice(&cpu->curr->core);
 	u64 floor_ns = cpu->k->armed_floor_ns;
 
-	if (slice_ns < UT_NEVER / 8 ? cpu->hot.now_ns + slice_ns <= floor_ns :
-				      floor_ns == UT_NEVER)
+	if (ut_timer_is_lost(cpu) ||
+	    (slice_ns < UT_NEVER / 8 ? cpu->hot.now_ns + slice_ns <= floor_ns :
+				       floor_ns == UT_NEVER))
 		ut_timer_arm(cpu);
 }
 
@@ -535,13 +555,15 @@ void ut_stacks_exit(void);
 void ut_timers_run(struct ut_cpu *cpu);
 u64 ut_timers_first_ns(struct ut_cpu *cpu);
 void ut_policy_timer_set(u64 at_ns);
-int ut_sleeper_add(struct ut_thread *t, u64 at_ns);
 bool ut_sleeper_remove(struct ut_thread *t);
 void ut_timers_exit(void);
 
 /* lib/: all that the machine asks of it */
 void ut_io_finish(struct ut_cpu *cpu);	/* a helper has told @cpu of finished requests */
 void ut_io_look(void);
+bool ut_io_sleep(struct ut_kthread *k, u64 ns);
+bool ut_io_wake(const struct ut_kthread *k);
+void ut_io_watch(struct ut_kthread *k, u64 now_ns);
 void ut_io_exit(void);
 void ut_slots_end(void);		/* the current thread ends: so do its slots */
 

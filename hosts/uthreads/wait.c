@@ -51,6 +51,15 @@ void ut_wake_taken(struct ut_thread *t)
 	ut_wake(t, 0);
 }
 
+/* All waiters, in order. Context: the object's lock is held. */
+void ut_wake_all(struct ut_queue *q)
+{
+	struct ut_thread *t;
+
+	while ((t = ut_queue_take(q)))
+		ut_wake_taken(t);
+}
+
 static void append(struct ut_queue *q, struct ut_thread *t)
 {
 	t->next = NULL;
@@ -77,14 +86,6 @@ int ut_why_leave(const struct ut_thread *t, enum ut_wait wait, u64 until_ns)
 	if (until_ns != UT_NEVER && smp_load_acquire(&t->heap_idx) == UT_NOT_IN_HEAP)
 		return -ETIMEDOUT;
 	return 0;
-}
-
-/* Return: 0: the caller may block, and is woken at @until_ns; -EPERM; -ENOMEM. */
-int ut_begin_wait(struct ut_thread *self, u64 until_ns)
-{
-	int err = ut_may_block();
-
-	return err || until_ns == UT_NEVER ? err : ut_sleeper_add(self, until_ns);
 }
 
 void ut_end_timed_wait(struct ut_thread *self, u64 until_ns)

@@ -24,13 +24,10 @@ static struct key {
 } keys[UT_KEYS_MAX];
 static sl_lock_t lock;
 
-int ut_key_create(ut_key *key, void (*end)(void *value))
+static int create(ut_key *key, void (*end)(void *value))
 {
 	int err = -EAGAIN;
 
-	if (!ut_this_cpu())
-		return -EPERM;
-	ut_disable();
 	sl_lock(&lock);
 	for (u32 i = 0; i < UT_KEYS_MAX && err; i++) {
 		if (keys[i].owner & 1)
@@ -41,48 +38,50 @@ int ut_key_create(ut_key *key, void (*end)(void *value))
 		err = 0;
 	}
 	sl_unlock(&lock);
-	ut_enable();
 	return err;
 }
 
-int ut_key_delete(ut_key key)
+int ut_key_create(ut_key *key, void (*end)(void *value))
+{
+	return ut_inside(create(key, end));
+}
+
+static int delete(ut_key key)
 {
 	int err = -EINVAL;
 
-	if (!ut_this_cpu())
-		return -EPERM;
-	ut_disable();
 	sl_lock(&lock);
 	if (key < UT_KEYS_MAX && (keys[key].owner & 1)) {
 		smp_store_release(&keys[key].owner, keys[key].owner + 1);
 		err = 0;
 	}
 	sl_unlock(&lock);
-	ut_enable();
 	return err;
+}
+
+int ut_key_delete(ut_key key)
+{
+	return ut_inside(delete(key));
+}
+
+static int set(ut_key key, void *value)
+{
+	struct ut_thread *self = ut_this_cpu()->curr;
+	u32 owner = key < UT_KEYS_MAX ? smp_load_acquire(&keys[key].owner) : 0;
+
+	if (!(owner & 1))
+		return -EINVAL;
+	if (!self->slots)
+		self->slots = calloc(UT_KEYS_MAX, sizeof(*self->slots));
+	if (!self->slots)
+		return -ENOMEM;
+	self->slots[key] = (struct ut_slot){ value, owner };
+	return 0;
 }
 
 int ut_setspecific(ut_key key, void *value)
 {
-	struct ut_thread *self;
-	u32 owner;
-	int err = 0;
-
-	if (!ut_this_cpu())
-		return -EPERM;
-	owner = key < UT_KEYS_MAX ? smp_load_acquire(&keys[key].owner) : 0;
-	if (!(owner & 1))
-		return -EINVAL;
-	ut_disable();
-	self = ut_this_cpu()->curr;
-	if (!self->slots)
-		self->slots = calloc(UT_KEYS_MAX, sizeof(*self->slots));
-	if (self->slots)
-		self->slots[key] = (struct ut_slot){ value, owner };
-	else
-		err = -ENOMEM;
-	ut_enable();
-	return err;
+	return ut_inside(set(key, value));
 }
 
 void *ut_getspecific(ut_key key)

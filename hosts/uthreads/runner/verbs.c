@@ -182,22 +182,24 @@ static int transfer(void *arg)
 	return err;
 }
 
-static int read_file(struct sl_player *p, u64 bytes, u32 chunk_bytes, u8 flags)
+static int use_file(u64 bytes, u32 chunk_bytes, u8 flags, bool is_write)
 {
-	struct transfer t = { bytes, chunk_bytes, false,
+	struct transfer t = { bytes, chunk_bytes, is_write,
 			      flags & (SL_OP_SYNC | SL_OP_DIRECT) };
 
-	(void)p;
 	return ut_outside(transfer, &t);
+}
+
+static int read_file(struct sl_player *p, u64 bytes, u32 chunk_bytes, u8 flags)
+{
+	(void)p;
+	return use_file(bytes, chunk_bytes, flags, false);
 }
 
 static int write_file(struct sl_player *p, u64 bytes, u32 chunk_bytes, u8 flags)
 {
-	struct transfer t = { bytes, chunk_bytes, true,
-			      flags & (SL_OP_SYNC | SL_OP_DIRECT) };
-
 	(void)p;
-	return ut_outside(transfer, &t);
+	return use_file(bytes, chunk_bytes, flags, true);
 }
 
 /* ---- objects: what they do is player/objects.c's ------------------------------- */
