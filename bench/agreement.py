@@ -69,46 +69,22 @@ IO_COSTS = {"io_call_ns": "call_ns"}
 
 @dataclass(frozen=True)
 class Hosts:
-    """What is compared; by default what is built here.
+    """What is compared; by default what is built here."""
 
-    Attributes
-    ----------
-    simulator : pathlib.Path, optional
-        The executable.
-    image : kernel_build.KernelImage, optional
-        The kernel.
-    """
-
-    simulator: Path | None = None
-    image: kernel_build.KernelImage | None = None
+    simulator: Path | None = None  #: The executable.
+    image: kernel_build.KernelImage | None = None  #: The kernel.
 
 
 @dataclass(frozen=True)
 class Run:
-    """What is played on both hosts.
+    """What is played on both hosts."""
 
-    Attributes
-    ----------
-    folder : pathlib.Path
-        For files.
-    program : Program
-        What runs.
-    policy : str
-        Name or path.
-    tick_ns : int
-        Time between ticks in nanoseconds.
-    seed : int, default 1
-        Of the random numbers that the policy draws.
-    n_cpus : int, default 1
-        CPUs.
-    """
-
-    folder: Path
-    program: object
-    policy: str
-    tick_ns: int
-    seed: int = 1
-    n_cpus: int = 1
+    folder: Path  #: For files.
+    program: object  #: What runs.
+    policy: str  #: Name or path.
+    tick_ns: int  #: Time between ticks in nanoseconds.
+    seed: int = 1  #: Of the random numbers that the policy draws.
+    n_cpus: int = 1  #: CPUs.
 
     def job(self) -> Job:
         """The same for a host; its program is written."""
@@ -125,25 +101,7 @@ class Run:
 
 
 def in_kernel(run: Run, hosts: Hosts = Hosts()):
-    """Play it in the kernel, or find what came of it when that was done before.
-
-    Parameters
-    ----------
-    run : Run
-        What is played.
-    hosts : Hosts, optional
-        Both hosts.
-
-    Returns
-    -------
-    Records
-        What happened.
-
-    Raises
-    ------
-    RuntimeError
-        If it fails.
-    """
+    """Play it in the kernel, or find what came of it when that was done before: the records; RuntimeError: it fails."""
     job = run.job()
     image = hosts.image or kernel.image_for(Path(job.policy.policy.path))
     what = (image.hash, job.policy.policy.name, sorted(job.policy.values.items()), job.n_cpus,
@@ -160,26 +118,9 @@ def in_kernel(run: Run, hosts: Hosts = Hosts()):
 
 
 def in_simulator(run: Run, hosts: Hosts = Hosts(), *, costs: dict | None = None):
-    """Play it in the simulator, which is told what a unit of work costs in the kernel.
+    """Play it in the simulator, which is told what a unit of work costs in the kernel: the records.
 
-    Parameters
-    ----------
-    run : Run
-        What is played.
-    hosts : Hosts, optional
-        Both hosts.
-    costs : dict of str to int, optional
-        In nanoseconds, by the simulator's names; default: nothing else costs any time.
-
-    Returns
-    -------
-    Records
-        What happened.
-
-    Raises
-    ------
-    RuntimeError
-        If it fails.
+    `costs` are in nanoseconds, by the simulator's names; nothing else costs any time. RuntimeError: it fails.
     """
     job = run.job()
     calibration = kernel.CALIBRATION
@@ -205,22 +146,7 @@ def in_simulator(run: Run, hosts: Hosts = Hosts(), *, costs: dict | None = None)
 
 
 def compare(workload: str, policy: str, hosts: Hosts = Hosts(), *, n_cpus: int = 1) -> Cell:
-    """Compare the hosts on one workload under one policy.
-
-    Parameters
-    ----------
-    workload, policy : str
-        Names or paths.
-    hosts : Hosts, optional
-        Both hosts.
-    n_cpus : int, default 1
-        CPUs.
-
-    Returns
-    -------
-    Cell
-        How far they agree.
-    """
+    """Compare the hosts on one workload under one policy, by names or paths."""
     cell = Cell(Pair(workload, policy), Pair(workload, policy), n_cpus)
     loaded = load_workload(workload)
     program = compile_workload(loaded, seed=1)
@@ -258,18 +184,7 @@ def first(workload: str, policy: str) -> list[str]:
 
 
 def parallel_table(cells: list[Cell]) -> str:
-    """Write cells of several CPUs as Markdown, a row each, with their numbers.
-
-    Parameters
-    ----------
-    cells : list of Cell
-        Of any numbers of CPUs.
-
-    Returns
-    -------
-    str
-        The table.
-    """
+    """Write cells of several CPUs as Markdown, a row each, with their numbers."""
     lines = [
         "| workload | policy | CPUs | largest difference of a share (points) | switches | mean response (ms) |",
         "|---|---|---|---|---|---|",

@@ -43,39 +43,21 @@ VARIATION = 2.0
 
 @dataclass
 class Pair:
-    """A run in another host, and one in the simulator.
+    """A run in another host, and one in the simulator."""
 
-    Attributes
-    ----------
-    workload, policy : str
-        Which.
-    error : str or None
-        What kept them from being compared.
-    are_equal : bool
-        Whether both hosts ran the same tasks in the same order, for the same reasons.
-    share_points : float
-        By how much the shares of classes in a window differ; see `share_points`.
-    switches, response : float
-        Relative difference of the number of switches and of the mean response time;
-        the host's less the simulator's, by the simulator's.
-    p99_ticks : float
-        Larger difference of the two 99th percentiles (response, wake-up) in ticks.
-    numbers : dict
-        Both hosts' values behind them.
-    shares : tuple of numpy.ndarray, shape (n_windows, n_classes)
-        Of both hosts, from 0 to 1.
-    """
-
+    #: `workload`, `policy`: Which.
     workload: str
     policy: str
-    error: str | None = None
-    are_equal: bool = False
-    share_points: float = 0.0
+    error: str | None = None  #: What kept them from being compared.
+    are_equal: bool = False  #: Whether both hosts ran the same tasks in the same order, for the same reasons.
+    share_points: float = 0.0  #: By how much the shares of classes in a window differ; see `share_points`.
+    #: `switches`, `response`: Relative difference of the number of switches and of the mean response time; the
+    #: host's less the simulator's, by the simulator's.
     switches: float = 0.0
     response: float = 0.0
-    p99_ticks: float = 0.0
-    numbers: dict = field(default_factory=dict)
-    shares: tuple = ()
+    p99_ticks: float = 0.0  #: Larger difference of the two 99th percentiles (response, wake-up) in ticks.
+    numbers: dict = field(default_factory=dict)  #: Both hosts' values behind them.
+    shares: tuple = ()  #: Of both hosts, from 0 to 1.
 
     @property
     def beyond(self) -> list[str]:
@@ -94,24 +76,12 @@ class Pair:
 
 @dataclass
 class Cell:
-    """One workload under one policy: a place in a table.
+    """One workload under one policy: a place in a table."""
 
-    Attributes
-    ----------
-    costly : Pair
-        With the simulator that knows what things cost in the kernel.
-    free : Pair
-        With the simulator in which nothing costs any time.
-    n_cpus : int, default 1
-        On how many CPUs.
-    has_like : bool, default False
-        If `costly` is beyond the bounds: whether one of NR_VARIATIONS is not.
-    """
-
-    costly: Pair
-    free: Pair
-    n_cpus: int = 1
-    has_like: bool = False
+    costly: Pair  #: With the simulator that knows what things cost in the kernel.
+    free: Pair  #: With the simulator in which nothing costs any time.
+    n_cpus: int = 1  #: On how many CPUs.
+    has_like: bool = False  #: If `costly` is beyond the bounds: whether one of NR_VARIATIONS is not.
 
     @property
     def mark(self) -> str:
@@ -124,17 +94,9 @@ class Cell:
 
 
 def decisions(records) -> list[tuple]:
-    """List what the scheduler decided: which task runs, and why it stops.
+    """What the scheduler decided: `(kind, task, why)` of each RUN and STOP.
 
-    Parameters
-    ----------
-    records : Records
-        Of one run.
-
-    Returns
-    -------
-    list of tuple
-        `(kind, task, why)` of each RUN and STOP; CPUs are alike, so where does not count.
+    CPUs are alike, so where does not count.
     """
     events = records.events
     chosen = events[np.isin(events["kind"], (Kind.RUN, Kind.STOP))]
@@ -143,22 +105,9 @@ def decisions(records) -> list[tuple]:
 
 
 def first_difference(both, program, context: int = 3) -> list[str]:
-    """Show where two runs part.
+    """Show where two runs of a program part: how many decisions are the same, and if not all, lines for either host.
 
-    Parameters
-    ----------
-    both : sequence of Records
-        Of two hosts.
-    program : Program
-        What both ran.
-    context : int, default 3
-        How many events stand before and after the decision, on each side.
-
-    Returns
-    -------
-    list of str
-        How many decisions are the same, and if not all, lines for either host, where
-        `>` marks the first decision that differs.
+    `>` marks the first decision that differs; `context` events stand before and after it.
     """
     names = {pid: program.string(int(row["name"])) for pid, row in enumerate(program.task_rows, 1)}
     chosen = [decisions(records) for records in both]
@@ -196,18 +145,7 @@ def _told(event, names: dict[int, str]) -> str:
 def variations(costs: dict[str, int], seed: int) -> Iterator[tuple[int, dict[str, int]]]:
     """What the simulator is asked again with: what nobody knows exactly.
 
-    Parameters
-    ----------
-    costs : dict of str to int
-        What is charged, in nanoseconds, by the simulator's names.
-    seed : int
-        Of the policy's random numbers.
-
-    Yields
-    ------
-    tuple of int and dict of str to int
-        Another seed, and each cost halved to doubled; `NR_VARIATIONS` times, the same
-        ones for the same arguments.
+    Another seed, and each cost halved to doubled; `NR_VARIATIONS` times, the same ones for the same arguments.
     """
     draw = random.Random(seed)
     for i in range(NR_VARIATIONS):
@@ -216,19 +154,7 @@ def variations(costs: dict[str, int], seed: int) -> Iterator[tuple[int, dict[str
 
 
 def measure(pair: Pair, program, both, tick_ns: int) -> None:
-    """Fill in how two runs differ.
-
-    Parameters
-    ----------
-    pair : Pair
-        Is filled in.
-    program : Program
-        What was played.
-    both : sequence of Records
-        Of the host and of the simulator.
-    tick_ns : int
-        Time between ticks in nanoseconds.
-    """
+    """Fill in how two runs differ, that of the host and that of the simulator."""
     weight = program.tasks["weight"]
     timelines = [Timeline(records) for records in both]
     real, simulated = (compute_metrics(timeline, weight=weight).run for timeline in timelines)
@@ -244,21 +170,10 @@ def measure(pair: Pair, program, both, tick_ns: int) -> None:
 
 
 def window_shares(timeline: Timeline, program, window_ns: int) -> np.ndarray:
-    """What each class of tasks had of the CPUs in each window of a run.
+    """What each class of tasks had of the CPUs in each window of a run, float of shape (n_windows, n_classes).
 
-    Parameters
-    ----------
-    timeline : Timeline
-        The run.
-    program : Program
-        What was played; where all tasks are of one class, each counts as one.
-    window_ns : int
-        Length of a window in nanoseconds; the last one is as long, too.
-
-    Returns
-    -------
-    numpy.ndarray of float, shape (n_windows, n_classes)
-        CPU time by what all CPUs together have in a window.
+    CPU time by what all CPUs together have in a window; the last one is as long, too. Where all
+    tasks are of one class, each counts as one.
     """
     classes = np.asarray(program.tasks["class_idx"])
     if len(np.unique(classes)) == 1:
@@ -274,17 +189,9 @@ def window_shares(timeline: Timeline, program, window_ns: int) -> np.ndarray:
 
 
 def share_points(real: np.ndarray, simulated: np.ndarray) -> float:
-    """Mean over windows of the largest difference of a share, in percentage points.
+    """Mean over windows of the largest difference of a share, in percentage points, 0 to 100.
 
-    Parameters
-    ----------
-    real, simulated : numpy.ndarray, shape (n_windows, n_classes)
-        Of two hosts; in windows that one of them does not have, nothing ran there.
-
-    Returns
-    -------
-    float
-        From 0 to 100.
+    Both have shape (n_windows, n_classes); in windows that one of them does not have, nothing ran there.
     """
     n = max(len(real), len(simulated))
     first, second = (np.pad(shares, ((0, n - len(shares)), (0, 0))) for shares in (real, simulated))
@@ -292,22 +199,8 @@ def share_points(real: np.ndarray, simulated: np.ndarray) -> float:
 
 
 def over_seeds(pairs: list[Pair], tick_ns: int) -> Pair:
-    """Sum up the runs of one policy: differences of the means over seeds.
+    """Sum up the runs of one policy, one per seed: differences of the means over seeds.
 
-    Parameters
-    ----------
-    pairs : list of Pair
-        One per seed.
-    tick_ns : int
-        Time between ticks in nanoseconds.
-
-    Returns
-    -------
-    Pair
-        Of the means.
-
-    Notes
-    -----
     A 99th percentile of a hundred waits is one of them, and one decision that goes
     the other way, after a tie, makes it another: so single runs are no sample.
     """
@@ -343,19 +236,9 @@ def _relative(real: float, simulated: float, *, minimum: float = 0.0) -> float:
 
 
 def table(cells: list[Cell], seeds: str = "seed 1") -> str:
-    """Write the cells as Markdown: a row per workload, a column per policy.
+    """Write the cells of one number of CPUs as Markdown: a row per workload, a column per policy.
 
-    Parameters
-    ----------
-    cells : list of Cell
-        All of one number of CPUs.
-    seeds : str, default "seed 1"
-        Of the programs, in words.
-
-    Returns
-    -------
-    str
-        A sentence of counts, the table, and a note for each number in it.
+    A sentence of counts, the table, and a note for each number in it.
     """
     by_name = {(cell.costly.workload, cell.costly.policy): cell for cell in cells}
     workloads, policies = (list(dict.fromkeys(names)) for names in zip(*by_name, strict=True))

@@ -84,22 +84,13 @@ ARRIVALS = ("--arrivals", "wake")
 
 @dataclass(frozen=True)
 class Run:
-    """What is played on both hosts.
+    """What is played on both hosts."""
 
-    Attributes
-    ----------
-    workload, policy : str
-        Names or paths.
-    seed : int
-        Of the program, and of the policy's random numbers.
-    n_cpus : int, default 1
-        Of both machines.
-    """
-
+    #: `workload`, `policy`: Names or paths.
     workload: str
     policy: str
-    seed: int
-    n_cpus: int = 1
+    seed: int  #: Of the program, and of the policy's random numbers.
+    n_cpus: int = 1  #: Of both machines.
 
     @cached_property
     def program(self):
@@ -125,23 +116,7 @@ class Run:
 
 
 def in_guest(run: Run):
-    """Play it in the guest, or find what came of it when that was done before.
-
-    Parameters
-    ----------
-    run : Run
-        What is played.
-
-    Returns
-    -------
-    Records
-        What happened.
-
-    Raises
-    ------
-    RuntimeError
-        If it fails.
-    """
+    """Play it in the guest, or find what came of it when that was done before: the records; RuntimeError: it fails."""
     with tempfile.TemporaryDirectory(prefix="schedlab-agreement-") as folder:
         job = run.job(Path(folder), engine="bpf")
         kept = _kept(job)
@@ -153,28 +128,10 @@ def in_guest(run: Run):
 
 
 def in_simulator(run: Run, session, *, seed_more: int = 0, costs: dict | None = None):
-    """Play it in the simulator.
+    """Play it in the simulator, with a server of its own: the records.
 
-    Parameters
-    ----------
-    run : Run
-        What is played.
-    session : SimSession
-        With its server.
-    seed_more : int, default 0
-        The policy's seed is larger by this.
-    costs : dict of str to int, optional
-        In nanoseconds, by the simulator's names; default: nothing costs any time.
-
-    Returns
-    -------
-    Records
-        What happened.
-
-    Raises
-    ------
-    RuntimeError
-        If it fails.
+    The policy's seed is larger by `seed_more`; `costs` are in nanoseconds, by the simulator's names, by
+    default none. RuntimeError: it fails.
     """
     options = [ARRIVALS, *(("--cost", f"{cost}={ns}") for cost, ns in (costs or {}).items())]
     with tempfile.TemporaryDirectory(prefix="schedlab-agreement-") as folder:
@@ -203,22 +160,7 @@ def _kept(job: Job) -> Path:
 
 
 def compare(workload: str, policy: str, seeds, *, costs: dict[str, int] = COSTS) -> Cell:
-    """Compare guest and simulator on one workload under one policy.
-
-    Parameters
-    ----------
-    workload, policy : str
-        Names or paths.
-    seeds : sequence of int
-        Of the program, and of the policy.
-    costs : dict of str to int
-        What the simulator charges.
-
-    Returns
-    -------
-    Cell
-        How far they agree.
-    """
+    """Compare guest and simulator, which charges `costs`, on one workload under one policy, by names or paths."""
     cell = Cell(Pair(workload, policy), Pair(workload, policy))
     runs = [Run(workload, policy, seed) for seed in seeds]
 

@@ -48,23 +48,9 @@ TIMEOUT_SECONDS = 120.0
 
 
 def played(out: Path, workload: str, policy: str, seed: int, **options):
-    """Run a workload once.
+    """Run a workload once, in an empty folder: what happened, or why there is nothing to compare.
 
-    Parameters
-    ----------
-    out : pathlib.Path
-        An empty folder.
-    workload, policy : str
-        Names or paths.
-    seed : int
-        Of the program.
-    **options
-        Of `Plan`: host, CPUs, knobs.
-
-    Returns
-    -------
-    tuple of (Records or None, str or None)
-        What happened, or why there is nothing to compare.
+    `options` are those of `Plan`: host, CPUs, knobs.
     """
     plan = make_plan(
         workloads=[workload],
@@ -84,23 +70,9 @@ def played(out: Path, workload: str, policy: str, seed: int, **options):
 
 
 def undisturbed(workload: str, linux_class: str, seed: int, n_cpus: int, play=played):
-    """Run a workload on Linux until nothing else has had its CPUs.
+    """Run a workload on Linux until nothing else has had its CPUs: the records, and why other tries do not count.
 
-    Parameters
-    ----------
-    workload, linux_class : str
-        Which.
-    seed : int
-        Of the program.
-    n_cpus : int
-        CPUs.
-    play : callable, default `played`
-        Runs it.
-
-    Returns
-    -------
-    tuple of (Records or None, list of str)
-        None: none of TRIES was; and why each of the others does not count.
+    None: none of TRIES was undisturbed.
     """
     skipped = []
     for _ in range(TRIES):
@@ -124,23 +96,9 @@ def path_of(workload: str) -> str:
 
 
 def on_both(pair: Pair, seed: int, n_cpus: int, play=played) -> tuple[tuple, int]:
-    """Run a workload on Linux and in the simulator.
+    """Run a workload on Linux and in the simulator: the records of both, and how many runs were skipped.
 
-    Parameters
-    ----------
-    pair : Pair
-        Which; gets the error, if there is one.
-    seed : int
-        Of the program.
-    n_cpus : int
-        CPUs.
-    play : callable, default `played`
-        Runs it.
-
-    Returns
-    -------
-    tuple of (tuple of Records, int)
-        Of both, and how many runs were skipped.
+    An error is noted in `pair`.
     """
     path = path_of(pair.workload)
     policy, settings = CLASSES[pair.policy]
@@ -156,23 +114,9 @@ def on_both(pair: Pair, seed: int, n_cpus: int, play=played) -> tuple[tuple, int
 
 
 def compare(workload: str, linux_class: str, seeds, n_cpus: int, play=played) -> tuple[Pair, int]:
-    """Compare Linux and simulator on one workload under one class.
+    """Compare Linux and simulator on one workload under one of CLASSES.
 
-    Parameters
-    ----------
-    workload, linux_class : str
-        Names; the class is one of CLASSES.
-    seeds : sequence of int
-        Of the program.
-    n_cpus : int
-        CPUs.
-    play : callable, default `played`
-        Runs it.
-
-    Returns
-    -------
-    tuple of (Pair, int)
-        How far they agree in means over seeds, and how many runs were skipped.
+    How far they agree in means over seeds, and how many runs were skipped.
     """
     pairs, n_skipped = [], 0
     for seed in seeds:

@@ -102,39 +102,16 @@ TIMEOUT_SECONDS = 120
 
 @dataclass(frozen=True)
 class Told:
-    """What one run says.
+    """What one run says."""
 
-    Attributes
-    ----------
-    shares : numpy.ndarray, shape (3,)
-        Of each group, in percent, when half of all CPU time has been used.
-    order : tuple of str
-        Groups by the mean time at which their tasks end.
-    response_ns : float
-        Mean over all tasks: CPU time used by all before a task runs first.
-    stolen : float
-        Part of the time that passed in which no task ran.
-    """
-
-    shares: np.ndarray
-    order: tuple[str, ...]
-    response_ns: float
-    stolen: float
+    shares: np.ndarray  #: Of each group, in percent, when half of all CPU time has been used.
+    order: tuple[str, ...]  #: Groups by the mean time at which their tasks end.
+    response_ns: float  #: Mean over all tasks: CPU time used by all before a task runs first.
+    stolen: float  #: Part of the time that passed in which no task ran.
 
 
 def tell(path: Path) -> Told:
-    """Read what a run says, in CPU time.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        Its records; of one CPU that is never idle.
-
-    Returns
-    -------
-    Told
-        Shares, order, response.
-    """
+    """Read what the records of one CPU that is never idle say, in CPU time."""
     records = read_records(path)
     n_tasks = NR_EACH * len(GROUPS)
     used, first, end = 0, np.zeros(n_tasks), np.zeros(n_tasks)
@@ -160,31 +137,7 @@ def tell(path: Path) -> Told:
 
 
 def run(host: str, folder: Path, program, policy: str, tick_ns: int) -> Told:
-    """Run the workload once.
-
-    Parameters
-    ----------
-    host : str
-        `"sim"` or `"uthreads"`.
-    folder : pathlib.Path
-        For files.
-    program : Program
-        The workload, compiled.
-    policy : str
-        Name or path.
-    tick_ns : int
-        Time between ticks in nanoseconds.
-
-    Returns
-    -------
-    Told
-        What its records say.
-
-    Raises
-    ------
-    RuntimeError
-        If it fails.
-    """
+    """Run the compiled workload once, on `"sim"` or `"uthreads"`; RuntimeError: it fails."""
     (folder / "program").write_bytes(bytes(program.data))
     work = tuple(
         ("--work", f"{name}={getattr(DEFAULT_CALIBRATION, name)}")

@@ -52,30 +52,9 @@ if __name__ == "__main__":
 
 
 def figures(commit: str, host: str, *, is_quick: bool, root: Path | None = None) -> dict[str, float]:
-    """Measure a host at another commit.
+    """Measure a host at another commit, tag or branch of the checkout `root`: values by the names of its rows.
 
-    Parameters
-    ----------
-    commit : str
-        A commit, tag or branch of this checkout.
-    host : str
-        As for selfbench.
-    is_quick : bool
-        Work a tenth as long.
-    root : pathlib.Path, optional
-        The checkout; default: this one.
-
-    Returns
-    -------
-    dict of str to float
-        Values by the names of its rows.
-
-    Raises
-    ------
-    NotFoundError
-        If the checkout has no such commit.
-    UnavailableError
-        If that commit cannot be built or measured here.
+    NotFoundError: there is no such commit. UnavailableError: it cannot be built or measured here.
     """
     folder = _build(root or paths.resource_root(), commit)
     text = _python(

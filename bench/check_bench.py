@@ -60,20 +60,7 @@ def worlds_per_s(
 
 
 def measure(entry: Callable[..., dict], *, is_quick: bool = False) -> dict:
-    """Measure three policies, with and without interleavings.
-
-    Parameters
-    ----------
-    entry : callable
-        Makes a row of the result; `selfbench.entry`.
-    is_quick : bool, default False
-        A tenth of the worlds.
-
-    Returns
-    -------
-    dict
-        `benchmarks`, rows as `entry` makes them; `skipped`: empty.
-    """
+    """Measure three policies, with and without interleavings, as `selfbench.measure`; quick: a tenth of the worlds."""
     scale = 10 if is_quick else 1
     rows = []
     for name in POLICIES:

@@ -13,21 +13,9 @@ from pathlib import Path
 
 
 def write_between(name: str, text: str, document: Path) -> None:
-    """Replace what stands between two comments of a page.
+    """Replace what stands between two comments of a page: `name`, and `end of` it.
 
-    Parameters
-    ----------
-    name : str
-        What the first comment says; the second one says `end of` it.
-    text : str
-        Without the comments.
-    document : pathlib.Path
-        The page.
-
-    Raises
-    ------
-    ValueError
-        If the page has no such comments, or has them twice.
+    ValueError: the page has no such comments, or has them twice.
     """
     begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
     new, nr = re.subn(

@@ -65,19 +65,9 @@ def _boot(system) -> tuple[float, float]:
 
 
 def measure(entry, *, is_quick: bool = False) -> dict:
-    """Measure booting and going on from a saved machine, with and without counting.
+    """Measure booting and going on from a saved machine, with and without counting, as `selfbench.measure`.
 
-    Parameters
-    ----------
-    entry : callable
-        Makes a benchmark of name, value, unit and which way is better.
-    is_quick : bool, default False
-        One try of each, instead of the best of `TRIES`.
-
-    Returns
-    -------
-    dict
-        As `selfbench.measure`.
+    Quick: one try of each, instead of the best of `TRIES`.
     """
     counted, _ = guest.guest_system()
     task = _task()

@@ -67,26 +67,9 @@ phases = [{loop = 20, do = [{sleep = "exp(5ms)"}, {run = "exp(500us)"}, {lock = 
 
 
 def measure(entry, *, is_quick: bool = False) -> dict:
-    """Measure the kernel.
+    """Measure the kernel, as `selfbench.measure`; quick: without the overhead of all policies but two.
 
-    Parameters
-    ----------
-    entry : callable
-        Makes a row of the result; `selfbench.entry`.
-    is_quick : bool, default False
-        Leave out the overhead of all policies but two.
-
-    Returns
-    -------
-    dict
-        As `selfbench.measure`.
-
-    Raises
-    ------
-    UnavailableError
-        If the kernel cannot be built or booted here.
-    HostError
-        If the machine did not do its job.
+    UnavailableError: the kernel cannot be built or booted here. HostError: the machine did not do its job.
     """
     open_host("kernel")
     rows = _operations(entry)
@@ -99,21 +82,8 @@ def measure(entry, *, is_quick: bool = False) -> dict:
 def read_bench(image) -> dict[str, int]:
     """Boot machines that run bench.c, and read its "NAME VALUE" lines.
 
-    Parameters
-    ----------
-    image : kernel_build.KernelImage
-        What to boot.
-
-    Returns
-    -------
-    dict of str to int
-        By name: what it measures as a program, and the time of a boot to the shell's
-        prompt, which it measures as the first program.
-
-    Raises
-    ------
-    HostError
-        If it ends badly; with the end of its console.
+    By name: what it measures as a program, and the time of a boot to the shell's prompt, which it
+    measures as the first program. HostError: it ends badly; with the end of its console.
     """
     return _boot(image, {"run": "/bench"}, "yield_2_present") | _boot(
         image, {"init": "/bench"}, "boot_to_prompt"

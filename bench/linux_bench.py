@@ -26,20 +26,7 @@ TIMEOUT_NS = 10_000_000_000
 
 
 def measure(entry: Callable[..., dict], *, is_quick: bool) -> dict:
-    """Measure the starts.
-
-    Parameters
-    ----------
-    entry : callable
-        Makes a row; see selfbench.entry.
-    is_quick : bool
-        Fewer starts.
-
-    Returns
-    -------
-    dict
-        `benchmarks` and `skipped`, as selfbench.measure returns them.
-    """
+    """Measure the starts, as `selfbench.measure`; quick: fewer."""
     nr = 50 if is_quick else 500
     alone = _measure(nr, _start_alone)
     rows, skipped = [], []

@@ -54,20 +54,7 @@ NR_TASKS, NR_CPUS = 100, 4
 
 
 def measure(entry, *, is_quick: bool) -> dict:
-    """Measure recording and converting.
-
-    Parameters
-    ----------
-    entry : callable
-        Makes a row of the result; `selfbench.entry`.
-    is_quick : bool
-        A tenth of the work.
-
-    Returns
-    -------
-    dict
-        `benchmarks` and `skipped`, as selfbench.measure returns them.
-    """
+    """Measure recording and converting, as `selfbench.measure`; quick: a tenth of the work."""
     scale = 1 if is_quick else 10
     rows = [
         entry(

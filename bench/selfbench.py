@@ -53,31 +53,12 @@ SIMSO = "simso==0.8.5"
 
 
 def measure(host: str, *, is_quick: bool = False, beside: str | None = None) -> dict:
-    """Measure one host, and with `beside` the same at another commit.
+    """Measure one host, and with `beside`, a commit of this project, that commit as the peer of each row.
 
-    Parameters
-    ----------
-    host : str
-        `"sim"`, `"check"`, `"uthreads"`, `"kernel"`, `"linux"` or `"guest"`.
-    is_quick : bool, default False
-        Work a tenth as long, which is less exact.
-    beside : str, optional
-        A commit of this project: each row comes again, with that commit as its peer.
-
-    Returns
-    -------
-    dict
-        `benchmarks`: a list of `name`, `value`, `unit`, `better`, `peer`,
-        `peer_value` and `ratio` (how many times better than the peer), the
-        last three None where there is no peer; `skipped`: why a peer is missing;
-        of user threads also `callbacks`, by kind of operation.
-
-    Raises
-    ------
-    NotFoundError
-        If there is nothing to measure by that name.
-    UnavailableError
-        If the host has not been built.
+    `host` is `"sim"`, `"check"`, `"uthreads"`, `"kernel"`, `"linux"` or `"guest"`; quick: work a tenth as
+    long, which is less exact. The result has `benchmarks`, rows as `entry` makes them; `skipped`: why a
+    peer is missing; of user threads also `callbacks`, by kind of operation. NotFoundError: there is
+    nothing to measure by that name. UnavailableError: the host has not been built.
     """
     if host not in HOSTS:
         raise NotFoundError(f"selfbench has nothing for '{host}'{did_you_mean(host, HOSTS)}")
@@ -131,25 +112,9 @@ def _load(name: str):
 
 
 def entry(name: str, value: float | None, unit: str, better: str, *, peer=None, peer_value=None) -> dict:
-    """One row of the result.
+    """One row of the result: what was measured, in what, and whether `"higher"` or `"lower"` is better.
 
-    Parameters
-    ----------
-    name, unit : str
-        What was measured, and in what.
-    value : float or None
-        The figure.
-    better : str
-        `"higher"` or `"lower"`.
-    peer : str, optional
-        Who else did the same work.
-    peer_value : float, optional
-        The peer's figure.
-
-    Returns
-    -------
-    dict
-        With `ratio`, above 1 where schedlab is better.
+    `peer` did the same work; `ratio` is how many times better than the peer, None where there is none.
     """
     ratio = None
     if value and peer_value:

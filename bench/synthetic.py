@@ -16,26 +16,10 @@ SLOT_NS = 1_000_000
 
 
 def round_robin_records(n_records: int, *, n_cpus: int = 4, n_tasks: int = 100) -> np.ndarray:
-    """Records of tasks that run one slot, sleep one slot and wait for their turn.
+    """Records of tasks that run one slot, sleep one slot and wait for their turn; about `n_records`, without END.
 
-    Parameters
-    ----------
-    n_records : int
-        About how many records to make; at least a few per task.
-    n_cpus : int, default 4
-        CPUs, each with its own tasks.
-    n_tasks : int, default 100
-        Tasks; a multiple of `n_cpus`, at least three per CPU.
-
-    Returns
-    -------
-    numpy.ndarray of RECORD_DTYPE, shape (about n_records,)
-        Events in order of time, without END; slots are one millisecond.
-
-    Raises
-    ------
-    ValueError
-        If there are not at least three tasks for each CPU, in equal numbers.
+    Slots are one millisecond. Each CPU has its own tasks: ValueError if these are not at least three for
+    each, in equal numbers.
     """
     per_cpu, rest = divmod(n_tasks, n_cpus)
     if rest or per_cpu < 3:

@@ -64,40 +64,15 @@ SPEED_CPUS, SPEED_RUNS = 16, 5
 
 
 def source_of(folder: Path, name: str) -> Path | None:
-    """The main file of a scheduler; None where it has none of its own.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-        The checkout.
-    name : str
-        Without `scx_`.
-
-    Returns
-    -------
-    pathlib.Path or None
-        An existing file.
-    """
+    """The main file of a scheduler, by its name without `scx_`; None where it has none of its own."""
     in_c = folder / "scheds" / "c" / f"scx_{name}.bpf.c"
     return in_c if in_c.is_file() else main_file(folder / "scheds" / "rust" / f"scx_{name}")
 
 
 def first_error(text: str) -> str:
-    """The first thing that a compiler's or a run's message complains of, without its place.
+    """The first thing that a compiler's or a run's message complains of, in one line, without its place.
 
-    Parameters
-    ----------
-    text : str
-        All of it.
-
-    Returns
-    -------
-    str
-        One line.
-
-    Examples
-    --------
-    >>> first_error("a.c: does not compile:\\na.c:3:1: error: 'x' undeclared (first use)\\n")
+    >>> first_error("a.c: does not compile:\na.c:3:1: error: 'x' undeclared (first use)\n")
     "'x' undeclared"
     """
     found = re.search(r":(?:\d+:)* (?:fatal )?error: (.*)", text)
@@ -107,22 +82,7 @@ def first_error(text: str) -> str:
 
 
 def try_scheduler(source: Path, workloads: list[str], cpus: list[int]) -> list[str]:
-    """Compile and run one.
-
-    Parameters
-    ----------
-    source : pathlib.Path
-        Its file.
-    workloads : list of str
-        Names.
-    cpus : list of int
-        Numbers of CPUs.
-
-    Returns
-    -------
-    list of str
-        Cells: whether it compiles, runs that were ok by number of CPUs, the first reason why not.
-    """
+    """Compile and run one: whether it compiles, runs that were ok by number of CPUs, the first reason why not."""
     try:
         build_policy(load_policy(str(source)))
     except SchedlabError as error:
@@ -142,18 +102,7 @@ def try_scheduler(source: Path, workloads: list[str], cpus: list[int]) -> list[s
 
 
 def switches_per_second(source: Path) -> float:
-    """How fast the simulator is under one.
-
-    Parameters
-    ----------
-    source : pathlib.Path
-        Its file.
-
-    Returns
-    -------
-    float
-        Switches per second of CPU time, the maximum of `SPEED_RUNS` runs.
-    """
+    """How fast the simulator is under one: switches per second of CPU time, the maximum of `SPEED_RUNS` runs."""
     built = build_policy(load_policy(str(source)))
     values = for_machine(built.launch, SPEED_CPUS)
     sets = [word for name, value in values.items() for word in ("--set", f"{name}={value}")]

@@ -62,28 +62,9 @@ MILLION = 1_000_000
 
 
 def measure(entry: Callable[..., dict], folder: Path, *, is_quick: bool = False) -> dict:
-    """Measure the library and whatever peers are here.
+    """Measure the library and whatever peers are here, as `selfbench.measure`; quick: a tenth, three rounds.
 
-    Parameters
-    ----------
-    entry : callable
-        Makes a row of the result; `selfbench.entry`.
-    folder : pathlib.Path
-        For scratch files.
-    is_quick : bool, default False
-        A tenth of the operations, three rounds.
-
-    Returns
-    -------
-    dict
-        `benchmarks`, rows as `entry` makes them, one per policy and peer; `callbacks`,
-        by kind of operation, how often a policy is called for one; `skipped`, why a
-        peer is missing.
-
-    Raises
-    ------
-    UnavailableError
-        If the library has not been built, or there is no C compiler.
+    UnavailableError: the library has not been built, or there is no C compiler.
     """
     open_host("uthreads")
     bench = _Bench(entry, folder, is_quick)
@@ -93,40 +74,17 @@ def measure(entry: Callable[..., dict], folder: Path, *, is_quick: bool = False)
 
 @dataclass(frozen=True)
 class Peer:
-    """Who else can do the operations.
+    """Who else can do the operations."""
 
-    Attributes
-    ----------
-    name : str
-        For the table.
-    command : tuple of str
-        The program; what to do and how often is appended.
-    kinds : tuple of str
-        What it can do.
-    """
-
-    name: str
-    command: tuple[str, ...]
-    kinds: tuple[str, ...] = tuple(KINDS)
+    name: str  #: For the table.
+    command: tuple[str, ...]  #: The program; what to do and how often is appended.
+    kinds: tuple[str, ...] = tuple(KINDS)  #: What it can do.
 
 
 def compile_bench(folder: Path) -> Path:
-    """Compile uthreads.c against the library of this checkout.
+    """Compile uthreads.c against the library of this checkout, into a folder.
 
-    Parameters
-    ----------
-    folder : pathlib.Path
-        Where the program goes.
-
-    Returns
-    -------
-    pathlib.Path
-        The program.
-
-    Raises
-    ------
-    UnavailableError
-        If it cannot be compiled; the message has the compiler's.
+    UnavailableError: it cannot be compiled; the message has the compiler's.
     """
     library = paths.uthreads_runner().parent
     target = folder / "uthreads-bench"
@@ -146,34 +104,14 @@ def compile_bench(folder: Path) -> Path:
 
 
 def compile_counting() -> Path:
-    """Compile the policy that counts its callbacks.
-
-    Returns
-    -------
-    pathlib.Path
-        The policy.
-    """
+    """Compile the policy that counts its callbacks."""
     return build_policy(load_policy(str(HERE / "counting.bpf.c"))).shared_object
 
 
 def count_callbacks(program: Path, policy: Path, kind: str, ops: int) -> dict[str, float]:
-    """Count how often a policy is called for one operation on one kernel thread.
+    """How often a policy is called for one operation on one kernel thread, by name of the callback, to two digits.
 
-    Parameters
-    ----------
-    program : pathlib.Path
-        From `compile_bench`.
-    policy : pathlib.Path
-        From `compile_counting`.
-    kind : str
-        Key of `KINDS`.
-    ops : int
-        How many operations to spread the calls at start and end over.
-
-    Returns
-    -------
-    dict of str to float
-        Calls per operation, by name of the callback, to two digits; never called: left out.
+    Never called: left out. The calls at start and end are spread over `ops` operations of a kind of `KINDS`.
     """
     done = _run([program, kind, policy, 1, ops])
     counts = re.findall(r"count (\w+) (\d+)", done.stdout + done.stderr)
