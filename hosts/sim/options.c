@@ -64,26 +64,26 @@ int sim_parse(struct sim_options *o, int argc, char **argv, char *why,
 		{ "wakeup_ns", 0, 1000000000, .to64 = &c->wakeup_ns },
 		{ "tick_ns", 0, 1000000000, .to64 = &c->tick_ns },
 		{ "ipi_ns", 0, 1000000000, .to64 = &c->ipi_ns },
-		{ NULL },
+		{ .name = NULL },
 	};
 	const struct sl_option work[] = {
 		{ "pi_ps", 1, 1000000000000, .to64 = &o->work_ps[SL_WORK_PI] },
 		{ "matmul_ps", 1, 1000000000000, .to64 = &o->work_ps[SL_WORK_MATMUL] },
 		{ "spin_ps", 1, 1000000000000, .to64 = &o->work_ps[SL_WORK_SPIN] },
-		{ NULL },
+		{ .name = NULL },
 	};
 	const struct sl_option io[] = {
 		{ "latency_ns", 0, 1000000000000, .to64 = &d->latency_ns },
 		{ "ns_per_kib", 0, 1000000000, .to64 = &d->ns_per_kib },
 		{ "call_ns", 0, 1000000000, .to64 = &d->call_ns },
 		{ "depth", 1, 1000000, .to32 = &d->depth },
-		{ NULL },
+		{ .name = NULL },
 	};
 	const struct sl_option topology[] = {
 		{ "smt", 1, SCX_CPUS_MAX, .to32 = &o->smt },
 		{ "llc", 1, SCX_CPUS_MAX, .to32 = &o->llc },
 		{ "node", 1, SCX_CPUS_MAX, .to32 = &o->node },
-		{ NULL },
+		{ .name = NULL },
 	};
 	const struct sl_option options[] = {
 		{ "--policy", .text = &o->policy_path },
@@ -110,7 +110,7 @@ int sim_parse(struct sim_options *o, int argc, char **argv, char *why,
 		{ "--promise", .text = &o->promises },
 		{ "--worlds", .flag = &o->serves_worlds },
 		{ "--coverage", .text = &o->coverage },
-		{ NULL },
+		{ .name = NULL },
 	};
 
 	return sl_options_parse(options, argc, argv, why, why_bytes) ?:

@@ -116,9 +116,7 @@ void ut_timer_arm(struct ut_cpu *cpu)
 
 	if (tick_ns < at_ns)
 		at_ns = tick_ns;
-	if (cpu->k->watch_ns < at_ns)
-		at_ns = cpu->k->watch_ns;
-	if (at_ns < cpu->k->armed_ns || ut_timer_is_lost(cpu))
+	if (at_ns < cpu->k->armed_ns)
 		set_timer(cpu, at_ns);
 	else if (cpu->k->armed_floor_ns == UT_NEVER)
 		cpu->k->armed_floor_ns--;
@@ -332,8 +330,6 @@ static void on_signal(int signal, siginfo_t *info, void *context)
 	/* Not the outermost: the library is at work, or the idle loop. */
 	if (!ut_count_down())
 		goto out;
-	if (k->watch_ns <= now_ns)
-		ut_io_watch(k, now_ns);
 	if ((ut.flags & UT_NO_PREEMPTION) || !READ_ONCE(cpu->pending) || ut_holds_locks(cpu))
 		goto out;
 	if (!is_good_moment(cpu, context, &is_bound)) {
@@ -426,7 +422,6 @@ int ut_preempt_init_cpu(struct ut_cpu *cpu)
 	pthread_sigmask(SIG_BLOCK, NULL, &cpu->k->mask);
 	ut_held_init_cpu(cpu);
 	note_armed(cpu->k, UT_NEVER);
-	cpu->k->watch_ns = UT_NEVER;
 	cpu->k->has_beat = start_beat(cpu, event);
 	cpu->k->has_timer = !timer_create(CLOCK_MONOTONIC, &event, &cpu->k->timer);
 	return cpu->k->has_timer ? 0 : ut_fail(-errno, "timer_create: %s",

@@ -241,8 +241,6 @@ void ut_timers_run(struct ut_cpu *cpu)
 
 	wake_sleepers(cpu, now_ns);
 	run_policy_timers(cpu, now_ns);
-	if (cpu->curr && cpu->k->watch_ns <= now_ns)
-		ut_io_watch(cpu->k, now_ns);
 	if (cpu->id)
 		return;
 	if (ut.hook && ut.hook_ns <= now_ns)

@@ -150,9 +150,6 @@ struct ut_kthread {
 	u64		armed_floor_ns;	/* a turn that is over later ends at a later tick; */
 					/* UT_NEVER: what is due was not looked at */
 	u64		late_ns_max;	/* of the timer's signals; atomic */
-	u64		watch_ns;	/* lib/io.c: what is ready is looked at then, if it runs a */
-					/* thread; UT_NEVER */
-	bool		was_ready;	/* what it slept for last; the same */
 
 	pid_t		tid;
 	clockid_t	clock;		/* its CPU time */
@@ -452,12 +449,6 @@ __noinline void ut_timer_arm(struct ut_cpu *cpu);
 void ut_charge(struct ut_cpu *cpu, u64 now_ns);
 void ut_unmask(struct ut_kthread *k);
 
-/* ThreadSanitizer keeps a signal for the thread that it met, until that runs again. */
-static inline bool ut_timer_is_lost(const struct ut_cpu *cpu)
-{
-	return UT_IS_SANITIZED && cpu->k->armed_ns < cpu->hot.now_ns;
-}
-
 /*
  * A thread goes on on @cpu: is the timer set for the end of its slice, or for
  * something earlier? Most often it is, and a switch makes no system call. A thread
@@ -468,9 +459,8 @@ static inline void ut_timer_check(struct ut_cpu *cpu)
 	u64 slice_ns = ut.has_ticks ? 0 : sl_slice(&cpu->curr->core);
 	u64 floor_ns = cpu->k->armed_floor_ns;
 
-	if (ut_timer_is_lost(cpu) ||
-	    (slice_ns < UT_NEVER / 8 ? cpu->hot.now_ns + slice_ns <= floor_ns :
-				       floor_ns == UT_NEVER))
+	if (slice_ns < UT_NEVER / 8 ? cpu->hot.now_ns + slice_ns <= floor_ns :
+				      floor_ns == UT_NEVER)
 		ut_timer_arm(cpu);
 }
 
@@ -561,9 +551,6 @@ void ut_timers_exit(void);
 /* lib/: all that the machine asks of it */
 void ut_io_finish(struct ut_cpu *cpu);	/* a helper has told @cpu of finished requests */
 void ut_io_look(void);
-bool ut_io_sleep(struct ut_kthread *k, u64 ns);
-bool ut_io_wake(const struct ut_kthread *k);
-void ut_io_watch(struct ut_kthread *k, u64 now_ns);
 void ut_io_exit(void);
 void ut_slots_end(void);		/* the current thread ends: so do its slots */
 

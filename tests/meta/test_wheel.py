@@ -244,6 +244,8 @@ def test_what_the_documents_offer_works_from_the_wheel_alone(root, empty_environ
             assert done.returncode == 3 and "checkout" in done.stderr, said
         elif "--figures" in command:
             assert done.returncode == 3 and "pip install altair vl-convert-python" in done.stderr, said
+        elif "--property inversion" in command:
+            assert done.returncode == 1 and "priority inversion: " in done.stdout, said
         elif "--host uthreads" in command and "void: other processes" in done.stdout:
             # The command works; the machine was not its own.
             warnings.warn(said, stacklevel=1)

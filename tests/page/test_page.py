@@ -13,8 +13,8 @@ from python.packed_slices import unpack_slices
 from python.report_folders import EVIL, make_runs, many_slices, rename_tasks
 from schedlab.html import prose
 from schedlab.measure.whatif import open_subject, what_if
+from schedlab.plots.gantt import RAN
 from schedlab.policy.find import list_policies
-from schedlab.report import over_time as report_time
 from schedlab.report.data import read_sections
 from schedlab.report.write import write_report
 from schedlab.runs.run import make_plan, run_plan
@@ -179,7 +179,7 @@ def test_hovering_says_who_ran_and_lights_the_task_in_both_lanes(visit, report):
     page = visit(report)
     packed = page.evaluate("document.querySelector(\"script[data-chart='0']\").textContent")
     names = page.evaluate("schedlab.viewers[0].charts[0].names")
-    on_cpu_1 = [s for s in unpack_slices(packed) if s[3] == report_time.RAN and s[5] == 1]
+    on_cpu_1 = [s for s in unpack_slices(packed) if s[3] == RAN and s[5] == 1]
     pid, begin, end, *_ = max(on_cpu_1, key=lambda s: s[2] - s[1])
     page.mouse.move(*place_of(page, 0, 1, (begin + end) / 2))
     settle(page)

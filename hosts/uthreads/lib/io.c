@@ -19,7 +19,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
-#include <semaphore.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -31,7 +30,7 @@
 #define READY_AT_ONCE 64
 #define ARMED_MAX (1U << 20)	/* Linux's own default limit of descriptors */
 #define LOOK_NS 100000
-#define NAP_NS 850000
+#define NAP_NS_MAX 1000000
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t has_work = PTHREAD_COND_INITIALIZER;
@@ -41,7 +40,7 @@ static pthread_t helpers[HELPERS_MAX];
 static u32 nr_helpers, nr_waiting, nr_queued;
 static bool must_end;
 static pthread_t watcher;
-static int end_fd, wake_fd;
+static int end_fd;
 static int ready_fd = -1;	/* epoll's; -1: there is no watcher. Read without lock */
 
 /* After a wait errno is another kernel thread's: its address is asked for anew. */
@@ -178,22 +177,14 @@ static int submit(struct request *r)
 
 /*
  * One list of ready descriptors, which CPUs look at: when they become idle, or have not for
- * LOOK_NS. An idle CPU sleeps in poll() until one is ready. One that has looked or slept so is
- * on duty, until a signal of its timer after NAP_NS finds that no CPU has looked for a while,
- * or it sleeps elsewhere. Without a CPU on duty the watcher sleeps in poll(). What is ready
- * costs no CPU a signal otherwise.
- *
- * A descriptor stays in the kernel's list until it is closed, and is armed for one
+ * LOOK_NS, and the watcher where they do neither. What is ready costs no CPU a signal
+ * then. A descriptor stays in the kernel's list until it is closed, and is armed for one
  * event by each wait. An event of a wait that is over finds no request, or that of the next
  * wait, which looks, and waits again.
  */
 static struct request *armed[ARMED_MAX];	/* by descriptor: its waiters; or &busy; atomic */
 static struct request busy;			/* a CPU, or the watcher, changes this one's */
 static u64 looked_ns;				/* atomic */
-static struct ut_kthread *sleeper;		/* it sleeps in poll(); NULL: none does; atomic */
-static u32 nr_on_duty;				/* kernel threads with a `watch_ns`; atomic */
-static bool is_parked;				/* the watcher waits for `unparked`; atomic */
-static sem_t unparked;
 
 /* Of @fd. Context: outside, or preemption disabled; put_waiters() follows at once. */
 static struct request *take_waiters(int fd)
@@ -258,25 +249,7 @@ static void look(int epoll)
 	}
 }
 
-/* @k, the caller's, sees what is ready, or will look at @at_ns at the latest. */
-static void begin_duty(struct ut_kthread *k, u64 at_ns)
-{
-	if (k->watch_ns == UT_NEVER)
-		__atomic_add_fetch(&nr_on_duty, 1, __ATOMIC_SEQ_CST);
-	k->watch_ns = at_ns;
-}
-
-static void end_duty(struct ut_kthread *k)
-{
-	if (k->watch_ns == UT_NEVER)
-		return;
-	k->watch_ns = UT_NEVER;
-	if (!__atomic_sub_fetch(&nr_on_duty, 1, __ATOMIC_SEQ_CST) &&
-	    __atomic_exchange_n(&is_parked, false, __ATOMIC_SEQ_CST))
-		sem_post(&unparked);
-}
-
-/* A CPU is about to sleep, or has done so. Context: preemption disabled. */
+/* A CPU is about to sleep. Context: preemption disabled. */
 void ut_io_look(void)
 {
 	int epoll = __atomic_load_n(&ready_fd, __ATOMIC_ACQUIRE);
@@ -287,96 +260,38 @@ void ut_io_look(void)
 	look(epoll);
 }
 
-/**
- * ut_io_sleep - an idle kernel thread is about to sleep: where it sees what is ready
- * @k: the caller's, whose doorbell says that it sleeps
- * @ns: for how long
- *
- * Return: false: another one sleeps there, or no thread waits for a descriptor. Otherwise
- * it has slept, until something was ready or ut_io_wake().
- */
-bool ut_io_sleep(struct ut_kthread *k, u64 ns)
-{
-	int epoll = __atomic_load_n(&ready_fd, __ATOMIC_ACQUIRE);
-	struct pollfd either[] = { { .fd = epoll, .events = POLLIN }, { .events = POLLIN } };
-	struct timespec limit = { (time_t)(ns / 1000000000), (long)(ns % 1000000000) };
-	struct ut_kthread *none = NULL;
-	u64 from_ns = ut_clock_ns(), now_ns;
-	eventfd_t nr;
-
-	k->was_ready = false;
-	if (epoll < 0 || !READ_ONCE(ut.nr_outside) ||
-	    !__atomic_compare_exchange_n(&sleeper, &none, k, false, __ATOMIC_SEQ_CST,
-					 __ATOMIC_SEQ_CST)) {
-		end_duty(k);
-		return false;
-	}
-	begin_duty(k, UT_NEVER - 1);
-	either[1].fd = wake_fd;
-	/* The waker looks the other way round. */
-	if (__atomic_load_n(&k->doorbell, __ATOMIC_SEQ_CST) == UT_BELL_ASLEEP &&
-	    ppoll(either, 2, &limit, NULL) > 0) {
-		k->was_ready = either[0].revents;
-		if (either[1].revents)
-			eventfd_read(wake_fd, &nr);
-	}
-	now_ns = ut_clock_ns();
-	begin_duty(k, now_ns + (now_ns - from_ns < NAP_NS ? NAP_NS : LOOK_NS));
-	__atomic_store_n(&sleeper, NULL, __ATOMIC_SEQ_CST);
-	return true;
-}
-
-/* Return: whether @k sleeps there. It is awake then, or will be. Context: any. */
-bool ut_io_wake(const struct ut_kthread *k)
-{
-	if (__atomic_load_n(&sleeper, __ATOMIC_SEQ_CST) != k)
-		return false;
-	eventfd_write(wake_fd, 1);
-	return true;
-}
-
-/*
- * The time of @k's duty has come, and it runs a thread. Context: on @k; a handler, or preemption
- * disabled: which may also be where the thread cannot be stopped, and stops the kernel thread.
- */
-void ut_io_watch(struct ut_kthread *k, u64 now_ns)
-{
-	if (now_ns - READ_ONCE(looked_ns) < 2 * LOOK_NS && !(ut.flags & UT_NO_PREEMPTION))
-		begin_duty(k, now_ns + NAP_NS);
-	else
-		end_duty(k);
-}
-
-static void park(void)
-{
-	__atomic_store_n(&is_parked, true, __ATOMIC_SEQ_CST);
-	if (!__atomic_load_n(&nr_on_duty, __ATOMIC_SEQ_CST) &&
-	    __atomic_exchange_n(&is_parked, false, __ATOMIC_SEQ_CST))
-		return;
-	while (sem_wait(&unparked))
-		;
-}
-
 /*
  * CPUs that are all busy most often look by themselves in a moment: then it is left to
- * them. To interrupt one for each event would cost more than what the thread does with it.
+ * them. To interrupt one for each event would cost more than what the thread does with it,
+ * and so would a watcher that is awake each time: the longer they have looked by
+ * themselves, the longer it sleeps.
  */
+static void leave_to_cpus(void)
+{
+	u64 seen_ns, nap_ns = LOOK_NS;
+
+	do {
+		if ((u32)__atomic_load_n(&ut.idle, __ATOMIC_SEQ_CST))
+			break;
+		seen_ns = READ_ONCE(looked_ns);
+		usleep((useconds_t)(nap_ns / 1000));
+		nap_ns = nap_ns < NAP_NS_MAX ? 2 * nap_ns : NAP_NS_MAX;
+	} while (READ_ONCE(looked_ns) != seen_ns && !smp_load_acquire(&must_end));
+}
+
 static void *watch(void *arg)
 {
 	int epoll = (int)(intptr_t)arg;
 	struct pollfd either[] = { { .fd = epoll, .events = POLLIN },
 				   { .fd = end_fd, .events = POLLIN } };
 
-	while (!smp_load_acquire(&must_end)) {
+	for (;;) {
 		poll(either, 2, -1);
-		if (!(u32)__atomic_load_n(&ut.idle, __ATOMIC_SEQ_CST))
-			usleep(LOOK_NS / 1000);
-		if (__atomic_load_n(&nr_on_duty, __ATOMIC_SEQ_CST))
-			park();
-		else
-			look(epoll);
+		if (smp_load_acquire(&must_end))
+			return NULL;
+		leave_to_cpus();
+		look(epoll);
 	}
-	return NULL;
 }
 
 /* Context: lock held. Return: 0; -errno: there is no watcher. */
@@ -386,17 +301,12 @@ static int start_watcher(void)
 	int err;
 
 	end_fd = eventfd(0, EFD_CLOEXEC);
-	wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	err = epoll < 0 || end_fd < 0 || wake_fd < 0 ? ut_io_error() : 0;
-	nr_on_duty = 0;
-	is_parked = false;
-	sem_init(&unparked, 0, 0);
+	err = epoll < 0 || end_fd < 0 ? ut_io_error() : 0;
 	if (!err)
 		err = start_outside(&watcher, watch, (void *)(intptr_t)epoll);
 	if (err) {
 		close(epoll);
 		close(end_fd);
-		close(wake_fd);
 		return err;
 	}
 	/* Not before: without a watcher no thread may wait there. */
@@ -441,8 +351,7 @@ static void disarm(struct request *r)
 /* Return: 0; -EPERM: it is a file; -errno. */
 static int arm(struct request *r)
 {
-	struct ut_cpu *cpu = ut_this_cpu();
-	u64 now_ns = cpu->hot.now_ns;
+	u64 now_ns = ut_this_cpu()->hot.now_ns;
 	u32 events = r->events;
 	struct request *all;
 	int err;
@@ -464,10 +373,8 @@ static int arm(struct request *r)
 	r->next = all;
 	put_waiters(r->fd, err ? all : r);
 	if (!err && now_ns - READ_ONCE(looked_ns) > LOOK_NS) {
-		begin_duty(cpu->k, now_ns + NAP_NS);
-		if (now_ns + NAP_NS < cpu->k->armed_ns)
-			ut_timer_arm(cpu);
-		ut_io_look();
+		WRITE_ONCE(looked_ns, now_ns);
+		look(ready_fd);
 	}
 	return err;
 }
@@ -548,11 +455,9 @@ void ut_io_exit(void)
 	nr_helpers = 0;
 	if (ready_fd >= 0) {
 		eventfd_write(end_fd, 1);
-		sem_post(&unparked);
 		pthread_join(watcher, NULL);
 		close(ready_fd);
 		close(end_fd);
-		close(wake_fd);
 		__atomic_store_n(&ready_fd, -1, __ATOMIC_RELEASE);
 	}
 	must_end = false;

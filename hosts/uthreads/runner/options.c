@@ -17,7 +17,7 @@ int parse_options(struct options *o, int argc, char **argv, char *why,
 		{ "smt", 1, SCX_CPUS_MAX, .to32 = &o->smt },
 		{ "llc", 1, SCX_CPUS_MAX, .to32 = &o->llc },
 		{ "node", 1, SCX_CPUS_MAX, .to32 = &o->node },
-		{ NULL },
+		{ .name = NULL },
 	};
 	const struct sl_option options[] = {
 		{ "--policy", .text = &o->policy_path },
@@ -32,7 +32,7 @@ int parse_options(struct options *o, int argc, char **argv, char *why,
 		{ "--pin", .flag = &o->is_pinned },
 		{ "--set", .words = o->sets },
 		{ "--topology", .keys = topology },
-		{ NULL },
+		{ .name = NULL },
 	};
 
 	if (sl_options_parse(options, argc, argv, why, why_bytes))

@@ -128,9 +128,9 @@ def _task(
 
     chosen = _properties(properties)
     loaded = load_policy(policy)
-    for name, by in (("shares", "shares"), ("priority", "priority"), ("inversion", "priority")):
-        if properties is not None and name in chosen and getattr(loaded, by) is None:
-            example = ENTITLEMENTS[by][2]
+    for name, key in (("shares", "shares"), ("priority", "priority"), ("inversion", "priority")):
+        if properties is not None and name in chosen and getattr(loaded, key) is None:
+            example = ENTITLEMENTS[key][2]
             raise UsageError(f"--property {name}: {policy} declares none; such as, in its header: {example}")
     never_worse = None if never_worse_than is None else _never_worse(never_worse_than, metric, by)
     return Task(

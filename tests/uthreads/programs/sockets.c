@@ -218,49 +218,6 @@ static void test_many(int nr_computing)
 	}
 }
 
-static int released[2];
-
-/* It has been woken by an event, and then stops its kernel thread. */
-static void *stop_kernel_thread(void *arg)
-{
-	char byte;
-
-	CHECK_IS((intptr_t)read_byte(arg), 's');
-	CHECK_IS(read(released[0], &byte, 1), 1);
-	return NULL;
-}
-
-/* Outside the machine: the second is answered before the first goes on. */
-static void *ask_second(void *arg)
-{
-	char byte;
-
-	CHECK_IS(write(ends[0][1], "s", 1), 1);
-	usleep(SHORT_NS / 1000);
-	for (int i = 0; i < ROUNDS; i++) {
-		CHECK_IS(write(ends[1][1], "x", 1), 1);
-		CHECK_IS(read(ends[1][1], &byte, 1), 1);
-	}
-	CHECK_IS(write(released[1], "r", 1), 1);
-	return arg;
-}
-
-static void test_beside_a_kernel_thread_that_stops(void)
-{
-	ut_id first, second;
-	pthread_t asker;
-
-	CHECK_IS(pipe(released), 0);
-	for (int i = 0; i < 2; i++)
-		CHECK_IS(socketpair(AF_UNIX, SOCK_STREAM, 0, ends[i]), 0);
-	first = started(stop_kernel_thread, ends[0][0]);
-	CHECK_IS(ut_create(&second, NULL, answer, ends[1]), 0);
-	CHECK_IS(pthread_create(&asker, NULL, ask_second, NULL), 0);
-	CHECK_IS(joined(second), 0);
-	CHECK_IS(joined(first), 0);
-	pthread_join(asker, NULL);
-}
-
 int main(int argc, char **argv)
 {
 	struct ut_config config = check_config(argc, argv);
@@ -272,8 +229,6 @@ int main(int argc, char **argv)
 	test_many_wait_for_one();
 	test_many(0);
 	test_many((int)config.nr_cpus);
-	if (config.nr_cpus > 1)
-		test_beside_a_kernel_thread_that_stops();
 	CHECK_IS(ut_exit(), 0);
 	return 0;
 }
