@@ -198,6 +198,11 @@ def root() -> Path:
     return ROOT
 
 
+#: For a build that is looked at rather than waited for: linking as one unit takes more than the rest
+#: of it. The build that nearly all tests use is optimised as releases are.
+QUICK_CFLAGS = "-fno-lto -O1"
+
+
 def _run(*command: str | Path, env: dict[str, str] | None = None) -> None:
     done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
     if done.returncode:
@@ -240,16 +245,17 @@ def simulator(build) -> Path:
 def build_variant(need):
     """Function that builds the checkout with another compiler or level.
 
-    `build_variant("clang-19", "0")` gives `build-clang-19-O0/`, with warnings
-    as errors, and of it what is named as `target`. A compiler that is not here skips the test.
+    `build_variant("clang-19", "0")` gives `build-clang-19-plain-O0/`, with
+    warnings as errors, and of it what is named as `target`. A compiler that is not here skips the test.
+    Programs that ask for their own level have the one given here, and none is linked as one unit.
     """
 
     def make(compiler: str, optimization: str, *options: str, target: str = "all") -> Path:
         need(compiler)
-        name = "-".join([f"build-{compiler}-O{optimization}", *(o.removeprefix("-D") for o in options)])
+        name = "-".join([f"build-{compiler}-plain-O{optimization}", *(o.removeprefix("-D") for o in options)])
         return meson_build(
             ROOT / name.replace("=", "_"),
-            f"-Doptimization={optimization}",
+            f"-Dc_args=-fno-lto -O{optimization}",
             "-Dwerror=true",
             *options,
             compiler=compiler,

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from conftest import QUICK_CFLAGS
+
 
 @pytest.fixture(scope="session")
 def tracked_files(root) -> list[str]:
@@ -73,7 +75,7 @@ def wheel(copy_tracked, tmp_path_factory) -> Path:
         [sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, source],
         capture_output=True,
         text=True,
-        env={**os.environ, "PATH": path},
+        env={**os.environ, "PATH": path, "CFLAGS": QUICK_CFLAGS},
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -4,7 +4,8 @@
 A newer Python comes from a newer Debian, unpacked into a folder with its own C library and
 compiler: apt's packages, signed, from the mirror that this machine uses. An ordinary user
 works in that folder (chroot), without a network and without the checkout; pip has fetched
-the dependencies beforehand. `./lab soak pythons` runs these tests.
+the dependencies beforehand. The one that no Debian has is used where this machine has it.
+`./lab soak pythons` runs these tests.
 """
 
 from __future__ import annotations
@@ -24,8 +25,10 @@ from schedlab.hosts.guest import image as guest_image
 
 pytestmark = pytest.mark.nightly
 
-#: Python, and the suite of Debian that has it. Debian has no 3.12.
-PYTHONS = [("3.13", "trixie"), ("3.14", "sid")][: int(os.environ.get("SCHEDLAB_PYTHONS", "2"))]
+#: Python, and the suite of Debian that has it.
+PYTHONS = [("3.13", "trixie"), ("3.14", "sid"), ("3.12", None)][
+    : int(os.environ.get("SCHEDLAB_PYTHONS", "3"))
+]
 NOBODY = 65534
 #: Of the user, in that folder: `place / HOME` would leave it.
 HOME = "/user"
@@ -94,16 +97,41 @@ def unpack(root: Path, python: str, suite: str) -> None:
     shutil.rmtree(work)
 
 
+def folder_of(python: str) -> Path:
+    """Where this machine has a Python of its own, which need not be on the PATH nor be anybody's to read."""
+    found = [shutil.which(f"python{python}"), *Path.home().glob(f".pyenv/versions/{python}.*/bin/python3")]
+    for each in filter(None, found):
+        words = [each, "-c", "import ensurepip, sys; print(sys.base_prefix)"]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        if done.returncode == 0:
+            return Path(done.stdout.strip())
+    pytest.skip(f"no Python {python} with ensurepip here; to have one: pyenv install {python}")
+
+
 @pytest.fixture(scope="module", params=PYTHONS, ids=lambda each: each[0])
 def newer(request, root, wheel, tmp_path_factory):
     """A newer Python's version, and a function that runs a command there as an ordinary user, in a folder with `files`."""
     python, suite = request.param
     if os.getuid():
         missing("root, which chroot needs", "sudo ./lab test ...")
-    place = root / ".cache/pythons" / f"{suite}-{python}"
-    if not (place / f"usr/bin/python{python}").exists():
-        unpack(place, python, suite)
     files = fetch(tmp_path_factory.mktemp("fetched"), python, wheel)
+    binds = [("/dev", "dev"), ("/proc", "proc")]
+    more = ""
+    if suite:
+        place = root / ".cache/pythons" / f"{suite}-{python}"
+        if not (place / f"usr/bin/python{python}").exists():
+            unpack(place, python, suite)
+    else:
+        place = tmp_path_factory.mktemp("machine")
+        place.chmod(0o755)
+        # This machine's system and that Python, which is where its user can read it.
+        for link in ("bin", "lib", "lib64"):
+            (place / link).symlink_to(f"usr/{link}")
+        binds += [("/usr", "usr"), ("/etc", "etc"), (folder_of(python), "python")]
+        more = "LD_LIBRARY_PATH=/python/lib"
+        for name in ("dev", "proc", "usr", "etc", "python", "tmp"):
+            (place / name).mkdir()
+        (place / "tmp").chmod(0o1777)
     home = place / HOME.lstrip("/")
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir()
@@ -111,11 +139,12 @@ def newer(request, root, wheel, tmp_path_factory):
     subprocess.run(["chown", "-R", f"{NOBODY}:{NOBODY}", home], check=True)
     inside = f"chroot --userspec={NOBODY}:{NOBODY} {shlex.quote(str(place))}"
     mounts = "".join(
-        f"mount --rbind /{each} {shlex.quote(str(place / each))} && " for each in ("dev", "proc")
+        f"mount --rbind {shlex.quote(str(there))} {shlex.quote(str(place / here))} && "
+        for there, here in binds
     )
 
     def run(command: str, *, path: str = "") -> str:
-        env = f"env -i HOME={HOME} LANG=C.UTF-8 COLUMNS=100 PATH={path}/usr/bin"
+        env = f"env -i HOME={HOME} LANG=C.UTF-8 COLUMNS=100 PATH={path}/usr/bin:/python/bin {more}"
         inner = f"{inside} {env} sh -c {shlex.quote(f'cd {HOME} && {command}')}"
         # Mounts of a name space of its own: they go with it.
         done = subprocess.run(
@@ -146,7 +175,7 @@ def test_an_ordinary_user_installs_it_and_runs_an_own_policy(newer, archive):
 
 @pytest.mark.parametrize("python", ["3.12"])
 def test_a_python_that_debian_lacks_has_wheels_of_all_dependencies(python, wheel, tmp_path):
-    """Not run: that pip finds what to install is all that can be said of it here."""
+    """Also where this machine has none to run them."""
     words = ["install", "--dry-run", "-q", "--ignore-installed", "--target", tmp_path]
     words += ["--only-binary=:all:", "--python-version", python, "--report", "-", wheel]
     done = subprocess.run([sys.executable, "-m", "pip", *words], capture_output=True, text=True, check=True)

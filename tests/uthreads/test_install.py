@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import _run, meson_build
+from conftest import QUICK_CFLAGS, _run, meson_build
 from schedlab.policy.find import list_policies
 from uthreads.test_docs import EXAMPLES, SAYS
 from uthreads.test_threads import policy
@@ -136,7 +136,9 @@ def test_the_library_exports_what_programs_and_policies_call(build, need):
 
 
 def test_c_and_cpp_programs_with_the_static_library(toolchain, need, tmp_path):
-    build = meson_build(ROOT / "build-static", "-Ddefault_library=static", target="uthreads")
+    build = meson_build(
+        ROOT / "build-static", "-Ddefault_library=static", f"-Dc_args={QUICK_CFLAGS}", target="uthreads"
+    )
     where = install(build, tmp_path / "root")
     words = [*flags(need, where, "--static", "--cflags", "--libs"), "-Wall", "-Werror"]
     compile_all([need("gcc"), "-o", tmp_path / "spin", HERE / "programs" / "spin.c", *words])
