@@ -242,10 +242,10 @@ def miniature(tmp_path):
         ("claims", "null = 1", "null = inf", "[[claim]] 1 (less): null = inf must be a number"),
         ("claims", "null = 1", "null = 1\nwithin = -1", "within = -1 must be a number, 0 or more"),
         ("claims", "null = 1", "null = 1\nminimum = nan", "minimum = nan must be a number, 0 or more"),
-        ("claims", "null = 1", "null = 1\nresolution = -1", "resolution must be a number, 0 or more, or an expression"),
+        ("claims", "null = 1", "null = 1\nresolution = -1", "resolution: must be a number, 0 or more, or an expression"),
         ("claims", "null = 1", "null = 1\nresolution = '1e7 / run[1]'", "resolution: 'run[1]' must have the keys"),
         ("claims", "null = 1", "null = 1\nresolution = 'run[\"io\", \"RR\", \"x\"]'", "resolution: 'one' has no workload 'io'"),
-        ("claims", "null = 1", 'null = 1\nalso = [{where = "section 7"}]', "also must be a list of tables with where, text"),
+        ("claims", "null = 1", 'null = 1\nalso = [{where = "section 7"}]', "also: must be a list of tables with where, text"),
         ("claims", 'on = ["one", "two"]', "on = []", "on names no set of runs"),
         ("claims", '["cpu", "MLFQ", "mean', '["cpu", "MLQF", "mean', "'one' has no policy 'MLQF' (did you mean 'MLFQ'"),
         ("claims", '["cpu", "MLFQ", "mean', '["cpus", "MLFQ", "mean', "'two' has no workload 'cpus' (did you mean 'cpu'"),
@@ -253,7 +253,7 @@ def miniature(tmp_path):
         ("claims", 'turnaround["MLFQ", "cpu"]', 'turnover["MLFQ", "cpu"]', "there is no table 'turnover'"),
         ("claims", 'turnaround["MLFQ", "cpu"] /', "twice", "is no formula"),
         ("experiment", '{RR = "rr", MLFQ = "mlfq"', '{RR = "rr", MLFQ = ""', "policies must name at least one"),
-        ("experiment", "{compute = 40}", '{compute = "many"}', "scaled.compute must be a number above 0 (got 'many')"),
+        ("experiment", "{compute = 40}", '{compute = "many"}', "scaled.compute: must be a number above 0 (got 'many')"),
         ("experiment", "{seeds = 6}", "{seeds = 0}", "seeds must be at least 1"),
         ("audit", 'keys = ["scheduler"]', 'keys = ["name"]', "table 1: 'name' is missing"),
         ("audit", "[[table]]", "[table]", "table: must be written as [[table]]"),
@@ -668,12 +668,12 @@ def test_the_command_refuses_what_makes_no_sense(words, problem):
 
 @pytest.mark.parametrize(("text", "problem"), [
     ("answer = [1]", r"answer: a sentence must be a text or \{text = \.\.\., when = \[\.\.\.\]\} \(got 1\)"),
-    ("answer = [{text = 1}]", "answer: text must be a str \\(got 1\\)"),
-    ("answer = [{text = 'x', when = 1}]", "answer: when must be a list \\(got 1\\)"),
-    ("answer = [{text = 'x', when = [1]}]", "answer: when must be a list of texts"),
-    ("answer = [{test = 'x'}]", "answer: text is missing"),
-    ("[picture]\ntitle = 'a'\nunit = 'b'\non = []\nbars = [1]", "bars: label is missing"),
-    ("[picture]\ntitle = 'a'\nunit = 'b'\non = []\nbars = [{label = 'x', ours = 1}]", "bars: ours must be a str"),
+    ("answer = [{text = 1}]", "answer.text: must be a text \\(got 1\\)"),
+    ("answer = [{text = 'x', when = 1}]", "answer.when: must be a list \\(got 1\\)"),
+    ("answer = [{text = 'x', when = [1]}]", "answer.when: 1 must be written as 'NUMBER above 1.5'"),
+    ("answer = [{test = 'x'}]", "key 'text' is missing"),
+    ("[picture]\ntitle = 'a'\nunit = 'b'\non = []\nbars = [1]", "picture.bars: must be a table \\(got 1\\)"),
+    ("[picture]\ntitle = 'a'\nunit = 'b'\non = []\nbars = [{label = 'x', ours = 1}]", "picture.bars.ours: must be an expression in quotes \\(got 1\\)"),
 ])  # fmt: skip
 def test_a_damaged_summary_is_refused_with_its_place(tmp_path, text, problem):
     (tmp_path / "summary.toml").write_text(text)

@@ -17,15 +17,19 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar, TypeVar
+
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, Strict, ValidationInfo
+from pydantic.dataclasses import dataclass
 
 from schedlab.errors import SpecError, did_you_mean
 from schedlab.hosts.choose import HOST_NAMES, why_no_option
 from schedlab.model import OPTIONS, Execution, Machine, read_options
 from schedlab.toml_file import Source, Spot, read_source
+from schedlab.workload.tables import read_table
 
 from .formula import HERE, Measure
 
@@ -39,18 +43,99 @@ MARGIN = 0.05
 #: How far from no effect counts as one. Two runs of a deterministic host differ by a
 #: millionth as surely as by a half, and an interval alone calls both a difference.
 MINIMUM = 0.01
+Model = TypeVar("Model")
 
 
-@dataclass(frozen=True)
+# ---- values --------------------------------------------------------------------
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _paragraphs(text: object) -> object:
+    """Text with empty lines between its paragraphs."""
+    parts = text.split("\n\n") if isinstance(text, str) else text
+    return tuple(_one_line(part) for part in parts if part.strip()) if isinstance(parts, list) else parts
+
+
+def read_measure(text: object, info: ValidationInfo) -> object:
+    """An expression over runs of the sets that there are."""
+    if isinstance(text, Measure | None):
+        return text
+    if not isinstance(text, str):
+        raise ValueError(f"must be an expression in quotes (got {text!r})")
+    return Measure(text, sets=tuple((info.context or {})["runs"])) if text else None
+
+
+def _resolution(found: object, info: ValidationInfo) -> object:
+    if isinstance(found, str | Measure):
+        return read_measure(found, info) or 0.0
+    if not _is_number(found) or found < 0:  # type: ignore[operator]
+        raise ValueError(f"must be a number, 0 or more, or an expression over runs (got {found!r})")
+    return found
+
+
+def _is_number(value: object) -> bool:
+    """Whether it is a finite one."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _above_0(value: object) -> object:
+    if not _is_number(value) or value <= 0:  # type: ignore[operator]
+        raise ValueError(f"must be a number above 0 (got {value!r})")
+    return value
+
+
+def _also(found: object) -> object:
+    for each in found if isinstance(found, list | tuple) else [found]:
+        if not isinstance(each, dict) or not {"where", "text"} <= each.keys() <= {"where", "text", "stated"}:
+            raise ValueError(f"must be a list of tables with where, text and perhaps stated (got {each!r})")
+    return found
+
+
+def _one_of(known: Collection[str]) -> AfterValidator:
+    def check(word: str) -> str:
+        if word and word not in known:
+            raise ValueError(f"{word!r} is none of {', '.join(known)}{did_you_mean(word, known)}")
+        return word
+
+    return AfterValidator(check)
+
+
+def _sets(names: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+    """Names of sets of runs that there are."""
+    known = (info.context or {}).get("runs", names)
+    for name in names:
+        if name not in known:
+            raise ValueError(f"there is no set of runs {name!r}{did_you_mean(name, known)}")
+    return names
+
+
+Line = Annotated[str, AfterValidator(_one_line)]
+Paragraphs = Annotated[tuple[str, ...], BeforeValidator(_paragraphs)]
+Number = Annotated[float, Strict()]
+Truth = Annotated[bool, Strict()]
+Sets = Annotated[tuple[str, ...], AfterValidator(_sets)]
+#: An expression over runs; None where the file has an empty text.
+Expression = Annotated[Measure | None, BeforeValidator(read_measure)]
+#: What is read from a table of a file, with its lines and remedies.
+FROM_FILE = ConfigDict(extra="forbid", arbitrary_types_allowed=True, populate_by_name=True)
+
+
+# ---- what is read --------------------------------------------------------------
+
+
+@dataclass(frozen=True, config=FROM_FILE)
 class Size:
     """How much of a set is run."""
 
-    seeds: int = 1  #: Seeds, from 1 on; of a program of the kernel, its runs.
-    scale: float = 1.0  #: What the numbers in `Runs.scaled` are multiplied by.
-    skip: bool = False  #: Whether the set is left out, unless its host is asked for.
+    seeds: Annotated[int, Strict()] = 1  #: Seeds, from 1 on; of a program of the kernel, its runs.
+    scale: Number = 1.0  #: What the numbers in `Runs.scaled` are multiplied by.
+    skip: Truth = False  #: Whether the set is left out, unless its host is asked for.
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=FROM_FILE)
 class Runs:
     """A set of runs: workloads under policies on one host."""
 
@@ -69,9 +154,9 @@ class Runs:
     machine: Machine = field(default_factory=Machine)
     execution: Execution = field(default_factory=Execution)
     #: On Linux: whether real-time tasks are limited to a part of each second, as they are by default.
-    rt_throttling: bool = True
+    rt_throttling: Truth = True
     #: Numbers that stand as `{NAME}` in workloads, at scale 1.
-    scaled: Mapping[str, float] = field(default_factory=dict)
+    scaled: Mapping[str, Annotated[float, BeforeValidator(_above_0)]] = field(default_factory=dict)
 
     def size(self, *, is_quick: bool) -> Size:
         """How much of it is run."""
@@ -83,44 +168,46 @@ class Runs:
         return self.execution.host
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=FROM_FILE)
 class Claim:
     """One row of `claims.toml`."""
 
-    name: str  #: Its `id`.
+    name: Annotated[str, Field(alias="id")]  #: Its `id`.
     #: `text`, `where`, `measure`, `unit`, `note`, `stated`: What is claimed, in our words; where; what the
     #: number is; its unit; what a reader should know; the figure as the report prints it.
-    text: str
+    text: Line
     where: str
     measure: str
-    ours: Measure | None  #: The expression over our runs.
-    on: tuple[str, ...]  #: Sets of runs that it is tested on.
+    ours: Expression  #: The expression over our runs.
+    on: Sets  #: Sets of runs that it is tested on.
     unit: str = ""
-    note: str = ""
+    note: Line = ""
     stated: str = ""
     published: str = ""  #: Formula over the published tables, or a number; empty: no figure.
     #: Value of no effect: 1 of a ratio, 0 of a difference. None: the claim is of the number alone.
-    null: float | None = None
+    null: Number | None = None
     #: `"above"`, `"below"` or `"equal"`, against `null`; empty: what the published figure says.
-    says: str = ""
-    within: float = WITHIN  #: The published figure is met up to this part.
-    margin: float = MARGIN  #: How far from `null` is still equal, in the unit of the expression.
-    minimum: float = MINIMUM  #: How far from `null` is above or below, in the same unit.
-    part: str = "claim"  #: `"claim"`, or `"left-out"` of what the report did not do.
+    says: Annotated[str, _one_of(SIDES)] = ""
+    within: Number = WITHIN  #: The published figure is met up to this part.
+    margin: Number = MARGIN  #: How far from `null` is still equal, in the unit of the expression.
+    minimum: Number = MINIMUM  #: How far from `null` is above or below, in the same unit.
+    part: Annotated[str, _one_of(PARTS)] = (
+        "claim"  #: `"claim"`, or `"left-out"` of what the report did not do.
+    )
     lacks: str = ""  #: What is missing to test it at all; empty: nothing.
     #: Smallest step of the report's instrument, in the unit of the claim: a number, or an expression over our
     #: runs; 0: not stated.
-    resolution: float | Measure = 0.0
+    resolution: Annotated[float | Measure, BeforeValidator(_resolution)] = 0.0
     #: Further statements of the report that follow from the same fact: `where`, `text` and, where it gives
     #: one, the figure as `stated`.
-    also: tuple[Mapping[str, str], ...] = ()
+    also: Annotated[tuple[Mapping[str, str], ...], BeforeValidator(_also)] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=FROM_FILE)
 class Redrawn:
     """A table or chart of the report, to be drawn beside ours."""
 
-    kind: str  #: `"table"`: a value per row and column; `"box"`: a distribution per row.
+    kind: ClassVar[str] = "table"  #: A value per row and column.
     #: `where`, `title`, `unit`, `note`: In the report; for people.
     where: str
     title: str
@@ -129,19 +216,28 @@ class Redrawn:
     columns: tuple[str, ...]
     #: `ours`, `published`: Expressions with `{row}` and `{column}`; `published` may be empty.
     ours: str
-    on: tuple[str, ...]  #: Sets of runs.
+    on: Sets  #: Sets of runs.
     published: str = ""
     unit: str = ""
-    note: str = ""
-    is_log: bool = False  #: Whether its chart has a logarithmic axis.
-    is_shared: bool = False  #: Whether all sources are drawn in one scale, however far apart they are.
-    is_folded: bool = False  #: Whether a reader unfolds it.
+    note: Line = ""
+    is_log: Annotated[Truth, Field(alias="log")] = False  #: Whether its chart has a logarithmic axis.
+    is_shared: Annotated[Truth, Field(alias="shared")] = (
+        False  #: Whether all sources are drawn in one scale, however far apart they are.
+    )
+    is_folded: Annotated[Truth, Field(alias="folded")] = False  #: Whether a reader unfolds it.
     #: `rows_are`, `columns_are`: What the rows and the columns are, such as `"scheduler"` and `"processes"`.
     rows_are: str = ""
     columns_are: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=FROM_FILE)
+class Box(Redrawn):
+    """A distribution per row."""
+
+    kind: ClassVar[str] = "box"
+
+
+@dataclass(frozen=True, config=FROM_FILE)
 class Experiment:
     """A report as an experiment."""
 
@@ -153,76 +249,27 @@ class Experiment:
     source: str
     question: str
     #: `setup`, `done`: Paragraphs: the set-up as the report describes it, and what is run here.
-    setup: tuple[str, ...]
-    done: tuple[str, ...]
+    setup: Paragraphs
+    done: Paragraphs
     runs: Mapping[str, Runs]  #: By name, in their order.
     claims: tuple[Claim, ...]  #: In their order.
     redrawn: tuple[Redrawn, ...]  #: In their order.
-    concludes: str = ""
+    concludes: Line = ""
     #: The set of runs that claims are decided on, named before anything is run; empty: none is.
     primary: str = ""
-    primary_why: str = ""  #: Why that one, in a sentence.
+    primary_why: Line = ""  #: Why that one, in a sentence.
     #: Sets whose distance from the published numbers is compared, the primary among them.
     candidates: tuple[str, ...] = ()
+    #: What rows and columns of its tables are, where one does not say it.
+    rows_are: str = ""
+    columns_are: str = ""
 
     def decided_on(self, claim: Claim) -> str:
         """The set of runs that decides a claim: the primary, or the first that it names where it lacks that one."""
         return self.primary if self.primary in claim.on else next(iter(claim.on), "")
 
 
-class _Entry(Spot):
-    """One TOML table that is read key by key; what is left over is an error."""
-
-    def __init__(self, source: Source, at: Sequence[str | int], place: str, values: Mapping[str, Any]):
-        super().__init__(source, tuple(at), place)
-        self._values = dict(values)
-        self._known: list[str] = []
-
-    def below(self, place: str, values: Mapping[str, Any], *at: str | int) -> _Entry:
-        """A table within this one."""
-        return _Entry(self.source, (*self.at, *at), place, values)
-
-    def take(self, key: str, kind: type, default: Any = None) -> Any:
-        """Value of a key; without a default it must be there."""
-        self._known.append(key)
-        value = self._values.pop(key, None)
-        if value is None:
-            if default is None:
-                self.fault(f"{key} is missing")
-                return kind()
-            return default
-        if kind is float and isinstance(value, int) and not isinstance(value, bool):
-            value = float(value)
-        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            self.fault(f"{key} must be a {kind.__name__} (got {value!r})")
-            return kind() if default is None else default
-        return value
-
-    def given(self, keys: Iterable[str]) -> dict[str, object]:
-        """Values of those keys that are there."""
-        wanted = [*keys]
-        self._known += wanted
-        return {key: self._values.pop(key) for key in wanted if key in self._values}
-
-    def texts(self, key: str, default: Any = None) -> tuple[str, ...]:
-        """A list of texts."""
-        found = self.take(key, list, default)
-        if not all(isinstance(each, str) for each in found):
-            self.fault(f"{key} must be a list of texts (got {found!r})")
-            return ()
-        return tuple(found)
-
-    def one_of(self, key: str, known: Collection[str], default: str | None = None) -> str:
-        """A text that is one of those known."""
-        found = self.take(key, str, default)
-        if found not in known and found != default:
-            self.fault(f"{key} = '{found}' is none of {', '.join(known)}{did_you_mean(found, known)}")
-        return found
-
-    def done(self) -> None:
-        """Complain about keys that nobody asked for."""
-        for key in self._values:
-            self.fault(f"unknown key '{key}'{did_you_mean(key, self._known)}", key)
+# ---- files -----------------------------------------------------------------------
 
 
 def read_experiment(folder: Path) -> Experiment:
@@ -233,45 +280,57 @@ def read_experiment(folder: Path) -> Experiment:
     )
     take_misshapen(source, ("experiment", "runs", "table", "box"), single=("experiment",))
     take_misshapen(claims, ("claim",))
-    spec = source.values
-    head = _Entry(source, ("experiment",), "[experiment]", spec.get("experiment", {}))
+    head, spot = source.values.get("experiment", {}), Spot(source, ("experiment",), "[experiment]")
     runs: dict[str, Runs] = {}
-    for number, values in enumerate(spec.get("runs", []), 1):
-        entry = _Entry(source, ("runs", number - 1), f"[[runs]] {number} ({values.get('name', '?')})", values)
-        each = _read_runs(entry)
-        if each.name in runs:
-            entry.fault(f"'{each.name}' is there twice", "name")
-        runs[each.name] = each
-    names = (head.take("rows_are", str, ""), head.take("columns_are", str, ""))
-    experiment = Experiment(
-        report=int(folder.name.rpartition("-")[2]),
-        folder=folder,
-        title=head.take("title", str),
-        source=head.take("source", str),
-        question=head.take("question", str),
-        setup=_paragraphs(head.take("setup", str)),
-        done=_paragraphs(head.take("done", str)),
-        runs=runs,
-        concludes=" ".join(head.take("concludes", str, "").split()),
-        **_read_primary(head, runs),
-        claims=_read_claims(claims, runs),
-        redrawn=tuple(
-            _read_redrawn(
-                kind, _Entry(source, (kind, number - 1), f"[[{kind}]] {number}", values), runs, names
-            )
-            for kind in ("table", "box")
-            for number, values in enumerate(spec.get(kind, []), 1)
-        ),
-    )
-    head.done()
-    if faults := source.faults + claims.faults:
-        raise SpecError(sorted(faults, key=lambda fault: (fault.file != source.name, fault.line or 0)))
+    # A name of a set that cannot be read is no other mistake.
+    sets = [str(values.get("name")) for _, values in _tables(source, "runs")]
+    for place, values in _tables(source, "runs", "name"):
+        each = _read_runs(place, values)
+        if each and each.name in runs:
+            place.fault(f"'{each.name}' is there twice", "name")
+        if each:
+            runs[each.name] = each
+    given = {"on": sets} | {key: head[key] for key in ("rows_are", "columns_are") if key in head}
+    found = {
+        "report": int(folder.name.rpartition("-")[2]),
+        "folder": folder,
+        "runs": runs,
+        "claims": _read_claims(claims, runs, sets),
+        "redrawn": [
+            one
+            for model, more in ((Redrawn, {}), (Box, {"columns": [""]}))
+            for place, values in _tables(source, model.kind)
+            if (one := _read_redrawn(place, model, {**given, **more, **values}, sets))
+        ],
+    }
+    experiment = read_at(spot, Experiment, head, found)
+    if experiment:
+        _check_primary(spot, experiment, sets)
+    faults = [
+        fault for each in (source, claims) for fault in sorted(each.faults, key=lambda fault: fault.line or 0)
+    ]
+    if faults:
+        raise SpecError(faults)
+    assert experiment
     return experiment
 
 
 def read_experiment_file(file: Path) -> Source:
     """A TOML file of an experiment."""
     return read_source(file, parse_float=float, hint="experiments/README.md says what it must hold")
+
+
+def read_at(
+    spot: Spot, model: type[Model], values: object, found: Mapping[str, object] = {}, **context: object
+) -> Model | None:
+    """Read a table of a file; `found` are fields that the file does not have."""
+    if isinstance(values, dict):
+        fields: Any = getattr(model, "__pydantic_fields__", {})
+        own = found.keys() | {name for name, each in fields.items() if each.alias}
+        for key in own & values.keys():
+            spot.fault(f"unknown key '{key}'", key)
+        values = {**values, **found}
+    return read_table(model, values, spot.source, at=spot.at, place=spot.place, **context)
 
 
 def take_misshapen(source: Source, known: Collection[str], *, single: Collection[str] = ()) -> None:
@@ -293,194 +352,108 @@ def take_misshapen(source: Source, known: Collection[str], *, single: Collection
         del source.values[key]
 
 
-def _paragraphs(text: str) -> tuple[str, ...]:
-    """Text with empty lines between its paragraphs."""
-    return tuple(" ".join(part.split()) for part in text.split("\n\n") if part.strip())
+def _tables(source: Source, key: str, name: str = "") -> list[tuple[Spot, dict[str, Any]]]:
+    """Each table of a list, and where it is; in words by the number, and what it says under `name`."""
+    return [
+        (
+            Spot(source, (key, at), f"[[{key}]] {at + 1}" + (f" ({values.get(name, '?')})" if name else "")),
+            values,
+        )
+        for at, values in enumerate(source.values.get(key, []))
+    ]
 
 
-def _read_runs(entry: _Entry) -> Runs:
-    """One `[[runs]]`."""
-    runs = Runs(
-        name=entry.take("name", str),
-        title=entry.take("title", str),
-        policies=_text_table(entry, "policies"),
-        quick=_read_size(entry, "quick"),
-        full=_read_size(entry, "full"),
-        workloads=_text_table(entry, "workloads", {}),
-        program=entry.take("program", str, ""),
-        arguments=entry.texts("arguments", []),
-        **_read_options(entry),
-        rt_throttling=entry.take("rt_throttling", bool, True),
-        scaled=entry.take("scaled", dict, {}),
-    )
-    if not runs.workloads:
-        entry.fault("needs workloads; of a program, the arguments of each")
-    if not runs.policies or not all(text.split() for text in runs.policies.values() if isinstance(text, str)):
-        entry.fault("policies must name at least one, and each of them")
-    for name, value in runs.scaled.items():
-        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < math.inf:
-            entry.fault(f"scaled.{name} must be a number above 0 (got {value!r})")
-    if not runs.rt_throttling and runs.host != "linux":
-        entry.fault(f"rt_throttling is Linux's; host = '{runs.host}' must be 'linux'")
-    if runs.program and runs.host != "kernel":
-        entry.fault(f"program runs in the teaching kernel; host = '{runs.host}' must be 'kernel'")
-    for words in runs.arguments:
-        if not runs.program or not re.fullmatch(r"\w+=\S+", words):
-            entry.fault(
-                f"arguments: '{words}' must be a boot argument NAME=VALUE of the kernel, and program what it runs"
-            )
-    if not runs.name.replace("-", "_").isidentifier():
-        entry.fault(f"name = '{runs.name}' must be a word, as expressions use it")
-    entry.done()
+def _read_runs(spot: Spot, values: Mapping[str, Any]) -> Runs | None:
+    """One `[[runs]]`, with options of `schedlab run` by their words in Python."""
+    words = {option.word for option in OPTIONS.values()}
+    host = values.get("host", "sim")
+    if "host" not in values:
+        spot.fault("key 'host' is missing")
+    elif host not in HOST_NAMES:
+        spot.fault(f"host = '{host}' is none of {', '.join(HOST_NAMES)}{did_you_mean(str(host), HOST_NAMES)}")
+    given = {key: values[key] for key in words & values.keys()}
+    machine, execution, problems = read_options({**given, "host": host if host in HOST_NAMES else "sim"})
+    flags = {option.flag: option.word for option in OPTIONS.values()}
+    for problem in problems + why_no_option(machine, execution):
+        spot.fault(problem, flags.get(problem.split()[0].rstrip(":"), "host"))
+    rest = {key: value for key, value in values.items() if key not in words}
+    for key in rest.keys() & {"quick", "full"}:
+        inner = Spot(spot.source, (*spot.at, key), f"{spot.place}.{key}")
+        size = rest[key] = read_at(inner, Size, rest[key])
+        if size and (size.seeds < 1 or not 0 < size.scale < math.inf):
+            inner.fault(f"seeds must be at least 1 and scale above 0 (got {size.seeds}, {size.scale:g})")
+    if None in rest.values():
+        return None
+    runs = read_at(spot, Runs, rest, {"machine": machine, "execution": execution})
+    if runs:
+        _check_runs(spot, runs)
     return runs
 
 
-def _read_options(entry: _Entry) -> dict[str, Any]:
-    """Options of `schedlab run`, by their words in Python; a set without a host has none to run on."""
-    words = entry.given(option.word for option in OPTIONS.values() if option.word != "host")
-    machine, execution, problems = read_options(words | {"host": entry.one_of("host", HOST_NAMES) or "sim"})
-    flags = {option.flag: option.word for option in OPTIONS.values()}
-    for problem in problems + why_no_option(machine, execution):
-        entry.fault(problem, flags.get(problem.split()[0].rstrip(":"), "host"))
-    return {"machine": machine, "execution": execution}
+def _check_runs(spot: Spot, runs: Runs) -> None:
+    """What the keys of a set of runs must be together."""
+    if not runs.workloads:
+        spot.fault("needs workloads; of a program, the arguments of each")
+    if not runs.policies or not all(text.split() for text in runs.policies.values()):
+        spot.fault("policies must name at least one, and each of them")
+    if not runs.rt_throttling and runs.host != "linux":
+        spot.fault(f"rt_throttling is Linux's; host = '{runs.host}' must be 'linux'")
+    if runs.program and runs.host != "kernel":
+        spot.fault(f"program runs in the teaching kernel; host = '{runs.host}' must be 'kernel'")
+    for words in runs.arguments:
+        if not runs.program or not re.fullmatch(r"\w+=\S+", words):
+            spot.fault(
+                f"arguments: '{words}' must be a boot argument NAME=VALUE of the kernel, and program what it runs"
+            )
+    if not runs.name.replace("-", "_").isidentifier():
+        spot.fault(f"name = '{runs.name}' must be a word, as expressions use it")
 
 
-def _text_table(entry: _Entry, key: str, default: Any = None) -> dict[str, str]:
-    """A table of texts."""
-    found = entry.take(key, dict, default)
-    for name, value in found.items():
-        if not isinstance(value, str):
-            entry.fault(f"{key}.{name} must be a text (got {value!r})")
-    return found
-
-
-def _read_size(entry: _Entry, key: str) -> Size:
-    """`quick` or `full` of a set."""
-    inner = entry.below(f"{entry.place}.{key}", entry.take(key, dict), key)
-    size = Size(
-        seeds=inner.take("seeds", int, 1),
-        scale=inner.take("scale", float, 1.0),
-        skip=inner.take("skip", bool, False),
-    )
-    inner.done()
-    if size.seeds < 1 or not 0 < size.scale < math.inf:
-        inner.fault(f"seeds must be at least 1 and scale above 0 (got {size.seeds}, {size.scale:g})")
-    return size
-
-
-def _read_on(entry: _Entry, runs: Mapping[str, Runs], *, is_needed: bool = True) -> tuple[str, ...]:
-    """Names of sets of runs; all of them where none is named."""
-    on = entry.texts("on", list(runs) if is_needed else [])
-    for name in on:
-        if name not in runs:
-            entry.fault(f"on: there is no set of runs '{name}'{did_you_mean(name, runs)}")
-    return on
-
-
-def _read_primary(head: _Entry, runs: Mapping[str, Runs]) -> dict[str, Any]:
+def _check_primary(spot: Spot, made: Experiment, sets: Collection[str]) -> None:
     """The set that decides, why, and those that it was chosen from."""
-    primary, why = head.take("primary", str, ""), " ".join(head.take("primary_why", str, "").split())
-    candidates = head.texts("candidates", [])
-    for name in (*([primary] if primary else []), *candidates):
-        if name not in runs:
-            head.fault(f"primary, candidates: there is no set of runs '{name}'{did_you_mean(name, runs)}")
-    if primary and not why:
-        head.fault(f"primary = '{primary}' needs primary_why, a sentence that says why this set decides")
-    if candidates and primary not in candidates:
-        head.fault(f"candidates must have the primary, '{primary}', among them")
-    return {"primary": primary, "primary_why": why, "candidates": candidates}
+    for name in (*filter(None, [made.primary]), *made.candidates):
+        if name not in sets:
+            spot.fault(f"primary, candidates: there is no set of runs '{name}'{did_you_mean(name, sets)}")
+    if made.primary and not made.primary_why:
+        spot.fault(f"primary = '{made.primary}' needs primary_why, a sentence that says why this set decides")
+    if made.candidates and made.primary not in made.candidates:
+        spot.fault(f"candidates must have the primary, '{made.primary}', among them")
 
 
-def _measure(entry: _Entry, text: str, runs: Mapping[str, Runs], key: str = "ours") -> Measure | None:
-    """An expression over our runs."""
-    try:
-        return Measure(text, sets=tuple(runs))
-    except ValueError as error:
-        entry.fault(f"{key}: {error}")
-        return None
-
-
-def _resolution(entry: _Entry, runs: Mapping[str, Runs]) -> float | Measure:
-    """The smallest step of the report's instrument: a number, or an expression over our runs."""
-    found = entry.take("resolution", object, 0.0)
-    if isinstance(found, str):
-        return _measure(entry, found, runs, key="resolution") or 0.0
-    if (
-        isinstance(found, bool)
-        or not isinstance(found, int | float)
-        or not (math.isfinite(found) and found >= 0)
-    ):
-        entry.fault(f"resolution must be a number, 0 or more, or an expression over runs (got {found!r})")
-        return 0.0
-    return float(found)
-
-
-def _read_also(entry: _Entry) -> tuple[Mapping[str, str], ...]:
-    """Further places of the report that say what the claim says."""
-    found = entry.take("also", list, [])
-    for each in found:
-        if not isinstance(each, dict) or not {"where", "text"} <= each.keys() <= {"where", "text", "stated"}:
-            entry.fault(f"also must be a list of tables with where, text and perhaps stated (got {each!r})")
-            return ()
-    return tuple(found)
-
-
-def _read_claims(source: Source, runs: Mapping[str, Runs]) -> tuple[Claim, ...]:
+def _read_claims(source: Source, runs: Mapping[str, Runs], sets: Collection[str]) -> tuple[Claim, ...]:
     """All rows of `claims.toml`."""
     claims: dict[str, Claim] = {}
-    for number, values in enumerate(source.values.get("claim", []), 1):
-        entry = _Entry(source, ("claim", number - 1), f"[[claim]] {number} ({values.get('id', '?')})", values)
-        lacks = entry.take("lacks", str, "")
-        needed = "" if lacks else None
-        text = entry.take("ours", str, needed)
-        null = entry.take("null", float, float("nan"))
-        claim = Claim(
-            name=entry.take("id", str),
-            text=" ".join(entry.take("text", str).split()),
-            where=entry.take("where", str),
-            measure=entry.take("measure", str, needed),
-            ours=_measure(entry, text, runs) if text else None,
-            on=_read_on(entry, runs, is_needed=not lacks),
-            unit=entry.take("unit", str, ""),
-            note=" ".join(entry.take("note", str, "").split()),
-            stated=entry.take("stated", str, ""),
-            published=entry.take("published", str, ""),
-            null=None if null != null else null,
-            says=entry.one_of("says", SIDES, ""),
-            within=entry.take("within", float, WITHIN),
-            margin=entry.take("margin", float, MARGIN),
-            minimum=entry.take("minimum", float, MINIMUM),
-            part=entry.one_of("part", tuple(PARTS), "claim"),
-            lacks=lacks,
-            resolution=_resolution(entry, runs),
-            also=_read_also(entry),
-        )
-        entry.done()
+    for spot, values in _tables(source, "claim", "id"):
+        # What cannot be tested yet has no measure.
+        more: dict[str, Any] = {"ours": "", "measure": "", "on": []} if values.get("lacks") else {"on": sets}
+        claim = read_at(spot, Claim, more | values, runs=sets)
+        if claim is None:
+            continue
         if claim.name in claims:
-            entry.fault(f"id '{claim.name}' is there twice")
-        _check_claim(entry, claim, runs)
+            spot.fault(f"id '{claim.name}' is there twice")
+        _check_claim(spot, claim, runs)
         claims[claim.name] = claim
     return tuple(claims.values())
 
 
-def _check_claim(entry: _Entry, claim: Claim, runs: Mapping[str, Runs]) -> None:
+def _check_claim(spot: Spot, claim: Claim, runs: Mapping[str, Runs]) -> None:
     """What a claim's keys must be together, before hours of runs go into it."""
     if not claim.name.replace("-", "_").isidentifier():
-        entry.fault(f"id = '{claim.name}' must be a word, as links use it")
+        spot.fault(f"id = '{claim.name}' must be a word, as links use it")
     for key in ("within", "margin", "minimum", "null"):
         value = getattr(claim, key)
         if value is not None and not (math.isfinite(value) and (value >= 0 or key == "null")):
-            entry.fault(f"{key} = {value:g} must be a number{'' if key == 'null' else ', 0 or more'}")
+            spot.fault(f"{key} = {value:g} must be a number{'' if key == 'null' else ', 0 or more'}")
     if claim.lacks:
         return
     if claim.says and claim.null is None:
-        entry.fault(
+        spot.fault(
             f"says = '{claim.says}' needs null, the value of no effect: 1 of a ratio, 0 of a difference"
         )
     if not claim.published and not claim.says:
-        entry.fault("nothing decides it: give published, says, or both")
+        spot.fault("nothing decides it: give published, says, or both")
     if not claim.on:
-        entry.fault("on names no set of runs; leave it out for all of them")
+        spot.fault("on names no set of runs; leave it out for all of them")
     for key, measure in (("ours", claim.ours), ("resolution", claim.resolution)):
         for name, (workload, policy, *_) in measure.cells if isinstance(measure, Measure) else ():
             for on in claim.on if name == HERE else (name,):
@@ -491,32 +464,17 @@ def _check_claim(entry: _Entry, claim: Claim, runs: Mapping[str, Runs]) -> None:
                     ("policy", policy, runs[on].policies),
                 ):
                     if word not in known:
-                        entry.fault(f"{key}: '{on}' has no {what} '{word}'{did_you_mean(word, known)}")
+                        spot.fault(f"{key}: '{on}' has no {what} '{word}'{did_you_mean(word, known)}")
 
 
-def _read_redrawn(kind: str, entry: _Entry, runs: Mapping[str, Runs], names: tuple[str, str]) -> Redrawn:
-    """One `[[table]]` or `[[box]]`; `names` is what its rows and columns are unless it says so."""
-    redrawn = Redrawn(
-        kind=kind,
-        where=entry.take("where", str),
-        title=entry.take("title", str),
-        rows=entry.texts("rows"),
-        columns=entry.texts("columns", [""] if kind == "box" else None),
-        ours=entry.take("ours", str),
-        on=_read_on(entry, runs),
-        published=entry.take("published", str, ""),
-        unit=entry.take("unit", str, ""),
-        note=" ".join(entry.take("note", str, "").split()),
-        is_log=entry.take("log", bool, False),
-        is_shared=entry.take("shared", bool, False),
-        is_folded=entry.take("folded", bool, False),
-        rows_are=entry.take("rows_are", str, names[0]),
-        columns_are=entry.take("columns_are", str, names[1]),
-    )
-    for row in redrawn.rows[:1]:
-        for column in redrawn.columns[:1]:
-            _measure(entry, fill(redrawn.ours, row, column), runs)
-    entry.done()
+def _read_redrawn(spot: Spot, model: type[Redrawn], values: object, sets: Collection[str]) -> Redrawn | None:
+    """One `[[table]]` or `[[box]]`."""
+    redrawn = read_at(spot, model, values, runs=sets)
+    if redrawn and redrawn.rows and redrawn.columns:
+        try:
+            Measure(fill(redrawn.ours, redrawn.rows[0], redrawn.columns[0]), sets=tuple(sets))
+        except ValueError as error:
+            spot.fault(f"ours: {error}")
     return redrawn
 
 

@@ -20,18 +20,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field, ValidationInfo
+from pydantic.dataclasses import dataclass
 
 from schedlab.stats.inference import Interval, mean_interval
+from schedlab.toml_file import Spot
 
 from .claims import measure_on
 from .formula import HERE, Measure, MissingError
 from .published import Formula, Range, Table
 from .reproduction import Reproduction
-from .spec import Runs, _Entry, read_experiment_file
+from .spec import FROM_FILE, Expression, Line, Runs, Sets, Truth, read_at, read_experiment_file
 from .text import number_text
 
 SUMMARY_FILE = "summary.toml"
@@ -40,44 +44,95 @@ _NAME = re.compile(r"\{(\w+)(?::([^{}]*))?\}")
 _CONDITION = re.compile(r"(\w+) (above|below) (-?[\d.]+)")
 
 
-@dataclass(frozen=True)
+def _sentence(given: object) -> object:
+    """A sentence without conditions is a text."""
+    if not isinstance(given, str | dict):
+        raise ValueError(f"a sentence must be a text or {{text = ..., when = [...]}} (got {given!r})")
+    return {"text": given} if isinstance(given, str) else given
+
+
+def _condition(given: object) -> object:
+    match = _CONDITION.fullmatch(given) if isinstance(given, str) else None
+    if not match:
+        raise ValueError(f"{given!r} must be written as 'NUMBER above 1.5' or 'NUMBER below 1.5'")
+    return match[1], match[2], float(match[3])
+
+
+def _number(text: object, info: ValidationInfo) -> object:
+    """A formula over tables, or an expression over runs of sets by their names."""
+    context = info.context or {}
+    runs = context["runs"]
+    sets = "|".join(name.replace("-", "_") for name in runs)
+    if not isinstance(text, str) or not re.search(rf"\b(?:{sets})\[", text):
+        return Formula(_of_tables(text, info))
+    measure = Measure(text, sets=tuple(runs))
+    for name, (workload, policy, *_) in measure.cells:
+        if name == HERE or workload not in runs[name].workloads or policy not in runs[name].policies:
+            raise ValueError(f"'{name}' has no runs of '{workload}' under '{policy}'")
+    return measure
+
+
+def _of_tables(text: object, info: ValidationInfo) -> str:
+    """A formula over the published tables that has a value, or nothing."""
+    if not isinstance(text, str):
+        raise ValueError(f"must be a formula (got {text!r})")
+    try:
+        if text:
+            Formula(text).value((info.context or {})["tables"])
+    except ArithmeticError as error:
+        raise ValueError(str(error)) from error
+    return text
+
+
+@dataclass(frozen=True, config=FROM_FILE)
 class Sentence:
     """A sentence, and what must be true for it."""
 
-    text: str  #: With names of numbers in braces, such as `{ours}`, `{ours:%}` or `{ours:.1f}`.
+    text: Line  #: With names of numbers in braces, such as `{ours}`, `{ours:%}` or `{ours:.1f}`.
     #: Conditions: a number, `"above"` or `"below"`, and a bound.
-    when: tuple[tuple[str, str, float], ...] = ()
+    when: tuple[Annotated[tuple[str, str, float], BeforeValidator(_condition)], ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=FROM_FILE)
 class Bar:
     """A group of the picture: the report's bar and ours."""
 
     label: str  #: Its name on the axis.
-    published: str  #: Formula over the published tables; empty: the report has none.
-    ours: Measure | None  #: Expression over runs.
+    #: Formula over the published tables; empty: the report has none.
+    published: Annotated[str, BeforeValidator(_of_tables)] = ""
+    ours: Expression = None  #: Expression over runs.
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=FROM_FILE)
 class Picture:
     """The report's bars beside ours."""
 
     #: `title`, `unit`, `note`: For people.
     title: str
     unit: str
-    note: str
     bars: tuple[Bar, ...]  #: In their order.
-    on: tuple[str, ...]  #: Sets that `run` stands for; those that were run have a bar each.
-    is_log: bool = False  #: Whether a logarithmic axis is asked for.
+    on: Sets  #: Sets that `run` stands for; those that were run have a bar each.
+    note: str = ""
+    is_log: Annotated[Truth, Field(alias="log")] = False  #: Whether a logarithmic axis is asked for.
 
 
-@dataclass(frozen=True)
+Sentences = tuple[Annotated[Sentence, BeforeValidator(_sentence)], ...]
+
+
+@dataclass(frozen=True, config=FROM_FILE)
 class Summary:
     """All of `summary.toml`."""
 
-    sentences: Mapping[str, tuple[Sentence, ...]]  #: By kind, one of `KINDS`.
-    numbers: Mapping[str, Measure | Formula]  #: By name.
-    picture: Picture | None  #: The picture.
+    #: `main`, `answer`, `well`, `change`: Sentences, as above.
+    main: Sentences = ()
+    answer: Sentences = ()
+    well: Sentences = ()
+    change: Sentences = ()
+    #: By name.
+    numbers: Mapping[str, Annotated[Measure | Formula, BeforeValidator(_number)]] = field(
+        default_factory=dict
+    )
+    picture: Picture | None = None  #: The picture.
 
     @property
     def measures(self) -> list[tuple[Measure, tuple[str, ...]]]:
@@ -94,102 +149,17 @@ def read_summary(folder: Path, runs: Mapping[str, Runs], tables: Mapping[str, Ta
     """Read the summary of an experiment."""
     file = folder / SUMMARY_FILE
     if not file.is_file():
-        return Summary({}, {}, None)
+        return Summary()
     source = read_experiment_file(file)
-    entry = _Entry(source, (), "", source.values)
-    numbers: dict[str, Measure | Formula] = {}
-    for name, text in entry.take("numbers", dict, {}).items():
-        if number := _number(entry, f"numbers.{name}", text, runs, tables):
-            numbers[name] = number
-    sentences = {
-        kind: tuple(
-            _sentence(entry, kind, index, each, numbers)
-            for index, each in enumerate(entry.take(kind, list, []))
-        )
-        for kind in KINDS
-    }
-    spec = entry.take("picture", dict, {})
-    picture = _picture(entry.below("[picture]", spec, "picture"), runs, tables) if spec else None
-    entry.done()
+    summary = read_at(Spot(source, (), ""), Summary, source.values, runs=runs, tables=tables) or Summary()
+    for kind in KINDS:
+        for index, sentence in enumerate(getattr(summary, kind)):
+            named = [name for name, *_ in sentence.when] + [name for name, _ in _NAME.findall(sentence.text)]
+            for name in named:
+                if name not in summary.numbers:
+                    source.fault((kind, index), kind, f"there is no number '{name}' in [numbers]")
     source.check()
-    return Summary(sentences, numbers, picture)
-
-
-def _number(
-    entry: _Entry, place: str, text: Any, runs: Mapping[str, Runs], tables: Mapping[str, Table]
-) -> Measure | Formula | None:
-    """A formula over tables, or an expression over runs of sets by their names."""
-    try:
-        sets = {name.replace("-", "_") for name in runs}
-        if re.search(rf"\b(?:{'|'.join(sets)})\[", text):
-            measure = Measure(text, sets=tuple(runs))
-            for name, (workload, policy, *_) in measure.cells:
-                if name == HERE or workload not in runs[name].workloads or policy not in runs[name].policies:
-                    raise ValueError(f"'{name}' has no runs of '{workload}' under '{policy}'")
-            return measure
-        formula = Formula(text)
-        formula.value(tables)
-        return formula
-    except (ValueError, TypeError, ArithmeticError) as error:
-        entry.fault(f"{place}: {error}")
-        return None
-
-
-def _sentence(entry: _Entry, kind: str, index: int, given: Any, numbers: Mapping[str, Any]) -> Sentence:
-    """A sentence: a text, or `{text = ..., when = [...]}`."""
-    if not isinstance(given, str | dict):
-        entry.fault(f"{kind}: a sentence must be a text or {{text = ..., when = [...]}} (got {given!r})")
-        given = ""
-    spec = entry.below(kind, {"text": given} if isinstance(given, str) else given, kind, index)
-    text, when = spec.take("text", str), spec.texts("when", [])
-    spec.done()
-    conditions = []
-    for condition in when:
-        match = _CONDITION.fullmatch(condition)
-        if not match or match[1] not in numbers:
-            entry.fault(
-                f"{kind}: when = '{condition}' must be written as 'NUMBER above 1.5' or 'NUMBER below 1.5'"
-            )
-            continue
-        conditions.append((match[1], match[2], float(match[3])))
-    for match in _NAME.finditer(text):
-        if match[1] not in numbers:
-            entry.fault(f"{kind}: there is no number '{match[1]}' in [numbers]")
-    return Sentence(" ".join(text.split()), tuple(conditions))
-
-
-def _picture(entry: _Entry, runs: Mapping[str, Runs], tables: Mapping[str, Table]) -> Picture:
-    """`[picture]`."""
-    bars = []
-    for given in entry.take("bars", list):
-        bar = entry.below("[picture] bars", given if isinstance(given, dict) else {})
-        label, published, text = (
-            bar.take("label", str),
-            bar.take("published", str, ""),
-            bar.take("ours", str, ""),
-        )
-        bar.done()
-        ours = None
-        try:
-            if published:
-                Formula(published).value(tables)
-            ours = Measure(text, sets=tuple(runs)) if text else None
-        except (ValueError, ArithmeticError) as error:
-            bar.fault(f"'{label}': {error}")
-        bars.append(Bar(label, published, ours))
-    picture = Picture(
-        entry.take("title", str),
-        entry.take("unit", str),
-        entry.take("note", str, ""),
-        tuple(bars),
-        entry.texts("on"),
-        entry.take("log", bool, False),
-    )
-    for name in picture.on:
-        if name not in runs:
-            entry.fault(f"on: there is no set of runs '{name}'")
-    entry.done()
-    return picture
+    return summary
 
 
 # ---- filling in --------------------------------------------------------------
@@ -198,7 +168,7 @@ def _picture(entry: _Entry, runs: Mapping[str, Runs], tables: Mapping[str, Table
 def sentences_of(made: Reproduction, kind: str) -> tuple[list[str], int]:
     """The sentences of a kind that the numbers of a reproduction allow."""
     summary, found, n_missing = summary_of(made), [], 0
-    for sentence in summary.sentences.get(kind, ()):
+    for sentence in getattr(summary, kind):
         names = {name for name, *_ in sentence.when} | {name for name, _ in _NAME.findall(sentence.text)}
         try:
             values = {name: _value(made, summary, name) for name in names}

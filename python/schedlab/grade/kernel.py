@@ -31,7 +31,7 @@ import schedlab
 from .. import paths
 from ..errors import PolicyError, UnavailableError
 from ..hosts.kernel import boot as kernel_boot
-from ..hosts.kernel.build import KernelImage, build_kernel, make_filesystem
+from ..hosts.kernel.build import KernelImage, make_filesystem
 from ..hosts.kernel.host import KernelSession
 from ..policy import jail
 from ..tools import ask
@@ -129,7 +129,6 @@ def _objects() -> Path:
         _built(cache, paths.resource_root(), cache, [], [])
     except PolicyError as error:
         raise UnavailableError(f"the teaching kernel cannot be built in the jail: {error}") from error
-    build_kernel()  # with it, the maker of file systems
     return cache
 
 

@@ -12,7 +12,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    ValidationInfo,
+)
 
 from ..errors import UnitError, did_you_mean
 from ..model import CPUS_MAX
@@ -169,37 +177,48 @@ class ExpectedTable(Table):
     finish: dict[str, Duration]
 
 
-Model = TypeVar("Model", bound=Table)
+Model = TypeVar("Model")
 
 
 def read_table(
-    model: type[Model], value: object, source: Source, *, at: Place, place: str, tick_ns: int
+    model: type[Model], value: object, source: Source, *, at: Place, place: str, **context: object
 ) -> Model | None:
-    """Read one table."""
+    """Read one table, as a `Table` or as a dataclass of pydantic; `context` is what its validators ask for."""
     if not isinstance(value, dict):
         source.fault(at, place, f"must be a table (got {value!r})")
         return None
     try:
-        return model.model_validate(value, context={"tick_ns": tick_ns})
+        return TypeAdapter(model).validate_python(value, context=context)
     except ValidationError as error:
         for fault in error.errors(include_url=False):
             _note(source, model, fault, at, place)
         return None
 
 
-def _note(source: Source, model: type[Table], fault: Any, at: Place, place: str) -> None:
+#: What TOML calls the type that is wanted.
+_IN_TOML = {
+    **dict.fromkeys(("dataclass_type", "dict_type", "mapping_type"), "must be a table"),
+    **dict.fromkeys(("list_type", "tuple_type"), "must be a list"),
+    "string_type": "must be a text",
+    "bool_type": "must be true or false",
+}
+
+
+def _note(source: Source, model: Any, fault: Any, at: Place, place: str) -> None:
     """Write one of pydantic's findings in our words."""
     path = [step for step in fault["loc"] if isinstance(step, str | int)]
-    key = str(path[0]) if path else ""
-    if fault["type"] == "extra_forbidden":
-        message = f"unknown key {key!r}{did_you_mean(key, model.model_fields)}"
+    keys = [step for step in path if isinstance(step, str)] or [""]
+    if fault["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
+        fields = model.__pydantic_fields__.items() if len(path) == 1 else ()
+        hint = did_you_mean(keys[-1], [field.alias or name for name, field in fields])
+        message = f"unknown key {keys[-1]!r}{hint}"
     elif fault["type"] == "missing":
-        message = f"key {key!r} is missing"
-        path = []
+        message = f"key {keys[-1]!r} is missing"
+        path.pop()
     else:
         # Our own validators raise ValueErrors that already show the value.
-        text = str(fault["msg"]).removeprefix("Value error, ")
+        text = str(fault["msg"]).removeprefix("Value error, ").replace("Input should be", "must be")
+        text = _IN_TOML.get(fault["type"], text)
         shown = "" if fault["type"] == "value_error" else f" (got {fault['input']!r})"
-        inner = "".join(f".{step}" for step in path[1:2] if isinstance(step, str))
-        message = f"{key}{inner}: {text}{shown}"
+        message = f"{'.'.join(keys)}: {text}{shown}"
     source.fault((*at, *path), place, message)
