@@ -10,7 +10,6 @@
 #include "core.h"
 
 struct sl_core sl_core;
-const struct sched_ext_ops sl_no_ops;
 
 /* What a chapter needs of a later one. */
 static void global_enqueue(struct sl_task *t, u64 enq_flags);

@@ -153,7 +153,7 @@ int sl_cgroup_create(struct cgroup *parent, const char *name, u32 weight,
 		return -ENOSPC;
 	g = add_cgroup(cgroup_of(parent), name, weight);
 	if (!sl_is_bypassed()) {
-		err = SL_CALL_ERR(this_cpu, SL_OP(cgroup_init), cgroup_init, NULL,
+		err = SL_CALL_ERR(this_cpu, SL_HAS_OP(cgroup_init), cgroup_init, NULL,
 				  &g->cgroup, &g->args);
 		g->is_known = !err;
 	}
@@ -255,7 +255,7 @@ int sl_task_set_cgroup(struct sl_task *t, struct cgroup *cgrp)
 		WRITE_ONCE(t->p.cgroups, &cgroup_of(to)->set);
 		return 0;
 	}
-	err = SL_CALL_ERR(this_cpu, SL_OP(cgroup_prep_move), cgroup_prep_move, t,
+	err = SL_CALL_ERR(this_cpu, SL_HAS_OP(cgroup_prep_move), cgroup_prep_move, t,
 			  &t->p, from, to);
 	if (!err) {
 		c = begin_change(t);

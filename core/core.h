@@ -68,14 +68,16 @@ struct sl_dsq {
  * What the policy is doing on a CPU: which operation it is in, or a timer. This
  * also says which helpers it may use, as Linux's verifier enforces.
  */
-#define SL_CALLBACKS(X)							\
+#define SL_OPERATIONS(X)						\
 	X(select_cpu) X(enqueue) X(dequeue) X(dispatch) X(tick)		\
 	X(runnable) X(running) X(stopping) X(quiescent) X(yield)	\
 	X(set_weight) X(set_cpumask) X(update_idle) X(init_task)	\
-	X(exit_task) X(enable) X(disable) X(init) X(exit) X(timer)	\
+	X(exit_task) X(enable) X(disable) X(init) X(exit)		\
 	X(dump) X(dump_cpu) X(dump_task)				\
 	X(cgroup_init) X(cgroup_exit) X(cgroup_prep_move)		\
 	X(cgroup_move) X(cgroup_set_weight) X(cgroup_set_bandwidth)
+#define SL_CALLBACKS(X)							\
+	SL_OPERATIONS(X) X(timer)
 enum sl_callback {
 	SL_IN_NOTHING,
 #define SL_CALLBACK(name) SL_IN_##name,
@@ -151,10 +153,11 @@ struct sl_core {
 	bool		has_smt, has_llcs, has_nodes;
 
 	/*
-	 * What is asked now: &ops, or an empty one while bypassed. One word, so that a
+	 * Which of `ops` are asked now: a bit per enum sl_callback, and SL_IN_NOTHING's
+	 * for the policy itself. None of them while bypassed. One word, so that a
 	 * callback that was skipped is followed by none that depends on it.
 	 */
-	const struct sched_ext_ops *live;
+	u32		asked;
 	struct sched_ext_ops ops;	/* a copy; constant while loaded */
 	bool		is_loaded;
 	bool		builtin_idle;	/* the policy may ask for the idle masks */
@@ -197,11 +200,11 @@ struct sl_core {
 /* Nothing from here on is for other objects: no way around a global table. */
 #pragma GCC visibility push(hidden)
 extern struct sl_core sl_core;
-/* Of the built-in FIFO. */
-extern const struct sched_ext_ops sl_no_ops;
 
-/* The built-in FIFO decides; the policy, if there is one, is not asked. */
-#define sl_is_bypassed() (READ_ONCE(sl_core.live) != &sl_core.ops)
+/* Is the policy asked, and has it this operation? Linux's SCX_HAS_OP(). */
+#define SL_HAS_OP(name) (READ_ONCE(sl_core.asked) & (1U << SL_IN_##name))
+/* The built-in FIFO decides, as of a policy without operations. */
+#define sl_is_bypassed() (!SL_HAS_OP(NOTHING))
 
 #include "../bpf/helpers.h"
 
@@ -287,11 +290,11 @@ sl_inline bool sl_may_run_on(const struct sl_task *t, s32 cpu)
  * Call an operation of the policy on @cpu, this one, about task @subject or NULL.
  * SL_CALL_OP() does so where the policy has the operation and is not bypassed, and
  * SL_CALL_LOADED() also where it is bypassed, since it comes or goes. Where
- * there is a default for it, the caller takes SL_OP() once, and if it is not NULL
- * gives it to SL_CALL() or, for an answer, to SL_CALL_RET(). Only ops.dequeue() is
+ * there is a default for it, the caller asks SL_HAS_OP() once, and if it is there
+ * gives SL_OP() to SL_CALL() or, for an answer, to SL_CALL_RET(). Only ops.dequeue() is
  * called from within another operation; end_custody() keeps what it finds.
  */
-#define SL_OP(name) READ_ONCE(READ_ONCE(sl_core.live)->name)
+#define SL_OP(name) READ_ONCE(sl_core.ops.name)
 #define SL_ENTER(cpu, name, subject)					\
 	(WRITE_ONCE((cpu)->callback, SL_IN_##name),			\
 	 (cpu)->callback_task = (subject))
@@ -309,21 +312,19 @@ sl_inline bool sl_may_run_on(const struct sl_task *t, s32 cpu)
 		(op)(__VA_ARGS__);					\
 		SL_LEAVE(cpu);						\
 	} while (0)
-#define SL_CALL_IF(cpu, op, name, subject, ...)				\
+#define SL_CALL_OP(cpu, name, ...)					\
 	do {								\
-		__auto_type ___op = (op);				\
-		if (___op)						\
-			SL_CALL(cpu, ___op, name, subject, __VA_ARGS__); \
+		if (SL_HAS_OP(name))					\
+			SL_CALL(cpu, SL_OP(name), name, __VA_ARGS__);	\
 	} while (0)
-#define SL_CALL_OP(cpu, name, ...) SL_CALL_IF(cpu, SL_OP(name), name, __VA_ARGS__)
 #define SL_CALL_LOADED(cpu, name, ...)					\
-	SL_CALL_IF(cpu, sl_core.ops.name, name, __VA_ARGS__)
-/* Return: what an operation returns that may fail; 0 where @op is NULL. */
-#define SL_CALL_ERR(cpu, op, name, subject, ...)				\
-	({								\
-		__auto_type ___asked = (op);				\
-		___asked ? SL_CALL_RET(cpu, ___asked, name, subject, __VA_ARGS__) : 0; \
-	})
+	do {								\
+		if (SL_OP(name))					\
+			SL_CALL(cpu, SL_OP(name), name, __VA_ARGS__);	\
+	} while (0)
+/* Return: what an operation returns that may fail; 0 where it is not there. */
+#define SL_CALL_ERR(cpu, has_op, name, ...)				\
+	((has_op) ? SL_CALL_RET(cpu, SL_OP(name), name, __VA_ARGS__) : 0)
 
 sl_cold void sl_policy_error(enum scx_exit_kind kind, const struct sl_task *t,
 			     const char *fmt, ...) __attribute__((format(printf, 3, 4)));

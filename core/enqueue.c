@@ -42,7 +42,7 @@ sl_inline void end_custody(struct sl_task *t, u64 deq_flags)
 	if (!t->in_custody)
 		return;
 	t->in_custody = false;
-	if (unlikely(SL_OP(dequeue)))
+	if (unlikely(SL_HAS_OP(dequeue)))
 		call_dequeue(t, deq_flags);
 }
 
@@ -250,32 +250,31 @@ static __noinline void kick_idle_for(struct sl_cpu *this_cpu, const struct sl_ta
 static void do_enqueue_task(struct sl_cpu *this_cpu, struct sl_cpu *cpu,
 			    struct sl_task *t, u64 enq_flags)
 {
-	const struct sched_ext_ops *ops = READ_ONCE(sl_core.live);
-	void (*enqueue)(struct task_struct *p, u64 enq_flags) = READ_ONCE(ops->enqueue);
+	u32 asked = READ_ONCE(sl_core.asked);
 	u64 seq;
 
-	if (unlikely(ops != &sl_core.ops)) {
+	if (unlikely(!(asked & (1U << SL_IN_NOTHING)))) {
 		t->ddsp_dsq_id = SCX_DSQ_INVALID;
 		goto global;
 	}
 	if (t->ddsp_dsq_id != SCX_DSQ_INVALID)
 		goto direct;
-	if (unlikely((t->p.flags & PF_EXITING) && !(READ_ONCE(ops->flags) & SCX_OPS_ENQ_EXITING))) {
+	if (unlikely((t->p.flags & PF_EXITING) && !(SL_OP(flags) & SCX_OPS_ENQ_EXITING))) {
 		sl_event(this_cpu, ENQ_SKIP_EXITING);
 		goto local;
 	}
 	if (unlikely(READ_ONCE(t->p.migration_disabled) &&
-		     !(READ_ONCE(ops->flags) & SCX_OPS_ENQ_MIGRATION_DISABLED))) {
+		     !(SL_OP(flags) & SCX_OPS_ENQ_MIGRATION_DISABLED))) {
 		sl_event(this_cpu, ENQ_SKIP_MIGRATION_DISABLED);
 		goto local;
 	}
-	if (unlikely(!enqueue))
+	if (unlikely(!(asked & (1U << SL_IN_enqueue))))
 		goto global;
 
 	seq = (READ_ONCE(t->ops_state) & ~(u64)SL_OPSS_MASK) + SL_OPSS_SEQ_ONE;
 	smp_store_release(&t->ops_state, seq | SL_OPSS_QUEUEING);
 	this_cpu->direct_task = t;
-	SL_CALL(this_cpu, enqueue, enqueue, t, &t->p, enq_flags);
+	SL_CALL(this_cpu, SL_OP(enqueue), enqueue, t, &t->p, enq_flags);
 	if (!this_cpu->direct_task)
 		goto direct;
 	this_cpu->direct_task = NULL;
@@ -294,7 +293,7 @@ local:
 global:
 	refill_task_slice_dfl(this_cpu, t);
 	/* The kick is sent later; once it is queued, @t may run elsewhere, and end. */
-	if (unlikely(ops == &sl_no_ops) && cpu->curr)
+	if (unlikely(!asked) && cpu->curr)
 		kick_idle_for(this_cpu, t);
 	global_enqueue(t, enq_flags);
 }

@@ -92,8 +92,10 @@ static int check_ops(const struct sched_ext_ops *ops)
 
 static void set_ops(const struct sched_ext_ops *ops)
 {
+	static const struct sched_ext_ops no_ops;
+
 	/* The watchdog of another CPU may look. */
-	copy_words(&sl_core.ops, ops ?: &sl_no_ops, sizeof(sl_core.ops));
+	copy_words(&sl_core.ops, ops ?: &no_ops, sizeof(sl_core.ops));
 	WRITE_ONCE(sl_core.builtin_idle, !ops || !ops->update_idle ||
 		(ops->flags & SCX_OPS_KEEP_BUILTIN_IDLE));
 }

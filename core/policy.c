@@ -11,8 +11,8 @@
  */
 #include "core.h"
 
-/* As empty as sl_no_ops, and never replaced by the policy that has failed. */
-static const struct sched_ext_ops failed_ops;
+/* In place of sl_core.asked: a policy that has failed is never asked again. */
+#define SL_FAILED (1U << 31)
 
 static const char *exit_reason(enum scx_exit_kind kind)
 {
@@ -50,13 +50,17 @@ const char *sl_callback_name(enum sl_callback callback)
  */
 static void set_bypass(bool is_bypassed)
 {
-	const struct sched_ext_ops *none = &sl_no_ops;
+	u32 bypassed = 0, asked = 1U << SL_IN_NOTHING;
 
-	if (is_bypassed)
-		WRITE_ONCE(sl_core.live, &sl_no_ops);
-	else
-		__atomic_compare_exchange_n(&sl_core.live, &none, &sl_core.ops, false,
-					    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+	if (is_bypassed) {
+		WRITE_ONCE(sl_core.asked, bypassed);
+		return;
+	}
+#define SL_OP_BIT(name) asked |= sl_core.ops.name ? 1U << SL_IN_##name : 0;
+	SL_OPERATIONS(SL_OP_BIT)
+#undef SL_OP_BIT
+	__atomic_compare_exchange_n(&sl_core.asked, &bypassed, asked, false, __ATOMIC_SEQ_CST,
+				    __ATOMIC_RELAXED);
 }
 
 static void claim_exit(enum scx_exit_kind kind, s64 code, const struct sl_task *t,
@@ -72,7 +76,7 @@ static void claim_exit(enum scx_exit_kind kind, s64 code, const struct sl_task *
 	info->reason = exit_reason(kind);
 	info->msg = sl_core.exit_msg;
 	sl_core.exit_pid = t ? t->p.pid : 0;
-	WRITE_ONCE(sl_core.live, &failed_ops);
+	WRITE_ONCE(sl_core.asked, SL_FAILED);
 	smp_store_release(&sl_core.exit_ready, 1);
 }
 

@@ -68,10 +68,8 @@ sl_inline void stop_running(struct sl_cpu *cpu, struct sl_task *t, bool is_exit)
 /* S14: without ops.yield() the slice is given up; with it, the policy decides. */
 sl_inline void yield(struct sl_cpu *cpu, struct sl_task *t)
 {
-	bool (*op)(struct task_struct *from, struct task_struct *to) = SL_OP(yield);
-
-	if (op)
-		SL_CALL_RET(cpu, op, yield, t, &t->p, NULL);
+	if (SL_HAS_OP(yield))
+		SL_CALL_RET(cpu, SL_OP(yield), yield, t, &t->p, NULL);
 	else
 		sl_set_slice(t, 0);
 }
@@ -93,16 +91,15 @@ sl_inline bool has_task(struct sl_cpu *cpu)
 sl_inline bool balance_one(struct sl_cpu *cpu, struct sl_task *prev, struct sl_task *stays)
 {
 	u32 nr_loops = SL_DISPATCH_LOOPS_MAX;
-	void (*op)(s32 cpu, struct task_struct *prev);
 
 	/* S10: a task with slice left keeps the CPU. */
 	if (stays && sl_slice(stays) && !sl_is_bypassed())
 		return true;
 	if (has_task(cpu))
 		return false;
-	while ((op = SL_OP(dispatch))) {
+	while (SL_HAS_OP(dispatch)) {
 		cpu->nr_moved = 0;
-		SL_CALL(cpu, op, dispatch, prev, cpu->id, prev ? &prev->p : NULL);
+		SL_CALL(cpu, SL_OP(dispatch), dispatch, prev, cpu->id, prev ? &prev->p : NULL);
 		if (cpu->nr_inserts)
 			flush_dispatch_buf(cpu);
 		/* S8: the policy may have renewed the slice of @prev. */
@@ -117,7 +114,7 @@ sl_inline bool balance_one(struct sl_cpu *cpu, struct sl_task *prev, struct sl_t
 			break;
 	}
 	/* S12: the last task stays, unless the policy wants to hear of it. */
-	if (!stays || (SL_OP(flags) & SCX_OPS_ENQ_LAST))
+	if (!stays || (!sl_is_bypassed() && (SL_OP(flags) & SCX_OPS_ENQ_LAST)))
 		return false;
 	sl_event(cpu, DISPATCH_KEEP_LAST);
 	return true;

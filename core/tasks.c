@@ -107,7 +107,6 @@ int sl_core_init(const struct sl_config *config)
 	sl_core.has_detail = config->has_detail;
 	sl_core.user_half_pid = config->user_half_pid;
 	sl_core.builtin_idle = true;
-	sl_core.live = &sl_no_ops;
 	sl_core.watchdog_ns = ~0ULL;
 	dsq_init(&sl_core.global, SCX_DSQ_GLOBAL, -1);
 	dsq_init(&sl_core.no_dsq, SCX_DSQ_INVALID, -1);
@@ -292,7 +291,7 @@ static void init_task(struct sl_cpu *this_cpu, struct sl_task *t, bool is_fork)
 	if ((!is_fork || t->attr.given) && give_kept_attrs(t))
 		scx_error(t, "the task_attrs map has no room for %s[%d]", t->p.comm, t->p.pid);
 	WRITE_ONCE(t->p.scx.disallow, false);
-	err = SL_CALL_ERR(this_cpu, sl_core.ops.init_task, init_task, t, &t->p, &args);
+	err = SL_CALL_ERR(this_cpu, SL_OP(init_task), init_task, t, &t->p, &args);
 	if (err)
 		scx_error(t, "ops.init_task() failed (%d) for %s[%d]", err, t->p.comm, t->p.pid);
 	else if (t->p.scx.disallow)

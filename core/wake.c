@@ -57,7 +57,7 @@ static __noinline s32 select_cpu_without_op(struct sl_task *t, s32 prev_cpu, u64
 	if (cpu < 0)
 		return prev_cpu;
 	/* A policy that is just beginning may have it, and not be asked yet. */
-	if (!sl_is_bypassed() && !READ_ONCE(sl_core.ops.select_cpu)) {
+	if (!sl_is_bypassed() && !SL_OP(select_cpu)) {
 		refill_task_slice_dfl(sl_this_cpu(), t);
 		t->ddsp_dsq_id = SCX_DSQ_LOCAL;
 		t->ddsp_enq_flags = 0;
@@ -72,7 +72,6 @@ static __noinline s32 select_cpu_without_op(struct sl_task *t, s32 prev_cpu, u64
 static s32 select_task_cpu(struct sl_cpu *this_cpu, struct sl_task *t, u64 wake_flags,
 			 u64 *enq_flags)
 {
-	s32 (*op)(struct task_struct *p, s32 prev_cpu, u64 wake_flags);
 	s32 prev_cpu, cpu;
 
 	if (unlikely(READ_ONCE(t->p.migration_disabled)))
@@ -81,11 +80,11 @@ static s32 select_task_cpu(struct sl_cpu *this_cpu, struct sl_task *t, u64 wake_
 	if (t->p.nr_cpus_allowed == 1)
 		return prev_cpu;
 	*enq_flags |= SCX_ENQ_CPU_SELECTED;
-	op = SL_OP(select_cpu);
-	if (!op)
+	/* No lock is held: a policy that has just come has brought its operations. */
+	if (unlikely(!(smp_load_acquire(&sl_core.asked) & (1U << SL_IN_select_cpu))))
 		return select_cpu_without_op(t, prev_cpu, wake_flags);
 	this_cpu->direct_task = t;
-	cpu = SL_CALL_RET(this_cpu, op, select_cpu, t, &t->p, prev_cpu, wake_flags);
+	cpu = SL_CALL_RET(this_cpu, SL_OP(select_cpu), select_cpu, t, &t->p, prev_cpu, wake_flags);
 	this_cpu->direct_task = NULL;
 	t->p.scx.selected_cpu = cpu;
 	/* Its affinity stays as it is while it is WAKING. */

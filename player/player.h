@@ -129,7 +129,8 @@ static inline const struct sl_program_op *sl_player_peek(struct sl_player *p)
 static inline u64 sl_player_take_operand(struct sl_player *p, const struct sl_program_op *op)
 {
 	p->next = op + 1;
-	return sl_program_operand(p->program, op, p->slots);
+	/* Without a table it has been checked. */
+	return op->flags & SL_OP_TABLE ? sl_program_operand(p->program, op, p->slots) : op->b;
 }
 
 struct sl_program_op sl_player_take_other(struct sl_player *p,

@@ -270,6 +270,9 @@ static int check_op(const void *data, const struct sl_program_op *op,
 	if (kind && sl_program_objects(data)[op->a].kind != kind)
 		return fail(r, "object is of another kind than the verb needs",
 			    sl_program_objects(data)[op->a].kind, kind);
+	if ((op->verb == SL_VERB_RUN || op->verb == SL_VERB_SLEEP) &&
+	    !(op->flags & SL_OP_TABLE) && op->b > SL_PROGRAM_OPERAND_MAX)
+		return fail(r, "time", op->b, SL_PROGRAM_OPERAND_MAX);
 	if (op->verb == SL_VERB_WORK && op->a >= SL_NR_WORKS)
 		return fail(r, "unknown work", op->a, SL_NR_WORKS - 1);
 	if (op->verb == SL_VERB_SET && op->a >= SL_PROGRAM_NR_ATTRS)

@@ -33,6 +33,7 @@ struct events {
 static struct events heap, run;
 static u64 heap_nr;
 static u64 run_first, run_end;	/* where the ring begins and ends, without going round */
+static u64 run_mask;		/* of a place in the ring */
 static u64 run_last_key;	/* of what was put in last: once that is over, not later than now */
 static bool is_first_in_run;	/* the earliest event */
 #define SEQ_ONE (1ULL << (TASK_BITS + KIND_BITS))
@@ -103,7 +104,7 @@ static u64 heap_pop(void)
 
 static u64 run_at(u64 n)
 {
-	return n & (run.nr_allocated - 1);
+	return n & run_mask;
 }
 
 /* The ring becomes twice as large: each event is in both halves, and so where it belongs. */
@@ -112,6 +113,7 @@ static sl_cold void run_grow(void)
 	u64 before = run.nr_allocated;
 
 	grow(&run);
+	run_mask = run.nr_allocated - 1;
 	for (u64 i = 0; i < before; i++)
 		put(&run, before + i, run.keys[i], run.orders[i]);
 }
@@ -162,7 +164,7 @@ static __noinline void push_early(u64 key, u64 order)
 }
 
 /* @task: its number; 0 where @kind has none. */
-void sim_heap_push(u64 t_ns, enum sim_event_kind kind, u32 task)
+inline void sim_heap_push(u64 t_ns, enum sim_event_kind kind, u32 task)
 {
 	u64 order = next_seq | (u64)task << KIND_BITS | kind;
 	u64 key = sim_key(sim_instant(t_ns), SIM_CLASS_WAKE);

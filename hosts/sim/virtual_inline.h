@@ -50,12 +50,10 @@ extern struct sl_record *sim_record_at;
 extern struct sl_record *sim_record_end;
 void sim_records_flush(void);
 
-sl_inline void sl_host_record(u8 kind, s32 task, s32 cpu, u8 flags, u64 arg)
+sl_inline void sim_record(u8 kind, s32 task, s32 cpu, u8 flags, u64 arg)
 {
 	struct sl_record *r = sim_record_at;
 
-	if (!r)
-		return;
 	*r = (struct sl_record){
 		.t_ns = sim_now_ns,
 		.task = (u32)task,
@@ -68,6 +66,13 @@ sl_inline void sl_host_record(u8 kind, s32 task, s32 cpu, u8 flags, u64 arg)
 	if (sim_record_at == sim_record_end)
 		sim_records_flush();
 }
+
+/* What a record is to say is only looked up where there are records. */
+#define sl_host_record(...)						\
+	do {								\
+		if (sim_record_at)					\
+			sim_record(__VA_ARGS__);			\
+	} while (0)
 
 /* No other process has a CPU here: all of its time is the task's. */
 sl_inline u64 sl_host_stolen_ns(struct sl_task *t, u64 ran_ns)

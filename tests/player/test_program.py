@@ -66,6 +66,7 @@ BAD = {
     "empty table": (one(("run", 0, 1 << 32, TABLE, 0), EXIT), "table leaves the values"),
     "table verb": (one(("period", 0, 1, TABLE, 0), EXIT), "a table on a verb"),
     "period": (one(("period", 0, 0), EXIT), "a period of 0 ns"),
+    "time": (one(("run", 0, 1 << 62), EXIT), f"time (got {1 << 62}, limit {(1 << 62) - 1})"),
     "chunk": (one(("read", 0, 10), EXIT), "calls of 0 bytes"),
     "work": (one(("work", 3, 10), EXIT), "unknown work"),
     "attribute": (one(("set", 8, 10), EXIT), "unknown attribute"),
