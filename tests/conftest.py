@@ -89,6 +89,16 @@ LONGEST = (
     "tests/uthreads/test_stress.py",
     "tests/python/test_reproduce_docs.py",
     "tests/page/test_reproduce_page.py",
+    "tests/grade/test_grade_kernel.py",
+    # Half a minute, and few tests: by their number they would be last of all.
+    "tests/meta/test_mypy.py",
+    "tests/kernel/test_checks.py",
+    "tests/policies/test_everything_runs.py",
+    "tests/sim/test_properties.py",
+    "tests/sim/test_determinism.py",
+    "tests/docs/test_ci_templates.py",
+    "tests/page/test_playground_edit.py",
+    "tests/uthreads/test_install.py",
 )
 
 

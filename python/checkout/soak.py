@@ -79,10 +79,10 @@ SOAKS = {
         default=60,
     ),
     "pythons": Soak(
-        about="wheel and source archive, installed on so many newer Pythons (3.13, 3.14, 3.12), by pipx and by uv",
+        about="wheel and source archive, installed on so many Pythons (3.13, 3.14, 3.12, 3.11), by pipx and by uv",
         arguments=("tests/meta/test_pythons.py", "--suite", "nightly"),
         variable="SCHEDLAB_PYTHONS",
-        default=3,
+        default=4,
     ),
     "mutants": Soak(
         about="small wrong changes of metrics, statistics, core, simulator and policies: some test notices each",

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Wheel and source archive install and work on newer Pythons, and by other installers than pip.
+"""Wheel and source archive install and work on each Python, and by other installers than pip.
 
 A newer Python comes from a newer Debian, unpacked into a folder with its own C library and
 compiler: apt's packages, signed, from the mirror that this machine uses. An ordinary user
 works in that folder (chroot), without a network and without the checkout; pip has fetched
-the dependencies beforehand. The one that no Debian has is used where this machine has it.
+the dependencies beforehand. Others are used where this machine has them.
 `./lab soak pythons` runs these tests.
 """
 
@@ -25,10 +25,9 @@ from schedlab.hosts.guest import image as guest_image
 
 pytestmark = pytest.mark.nightly
 
-#: Python, and the suite of Debian that has it.
-PYTHONS = [("3.13", "trixie"), ("3.14", "sid"), ("3.12", None)][
-    : int(os.environ.get("SCHEDLAB_PYTHONS", "3"))
-]
+#: Python, and the suite of Debian that has it; None: this machine's own, in this machine's system.
+PYTHONS = [("3.13", "trixie"), ("3.14", "sid"), ("3.12", None), ("3.11", None)]
+PYTHONS = PYTHONS[: int(os.environ.get("SCHEDLAB_PYTHONS", "4"))]
 NOBODY = 65534
 #: Of the user, in that folder: `place / HOME` would leave it.
 HOME = "/user"
