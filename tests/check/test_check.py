@@ -14,16 +14,18 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from schedlab.check.search import Task, do_batch, search
+from schedlab.check.search import Report, Task, do_batch, search
 from schedlab.check.shrink import shrink, simpler_worlds
 from schedlab.check.trial import PROPERTIES, Finding
 from schedlab.check.world import change_world, draw_world, slice_of, to_toml
 from schedlab.policy.build import build_policy
 from schedlab.policy.find import load_policy
 from schedlab.program.compiler import compile_workload
+from schedlab.show.check import show_report
 from schedlab.workload.spec import parse_workload
 
 BUGS = Path(__file__).resolve().parent / "bugs"
@@ -285,6 +287,12 @@ def test_command_writes_a_workload_that_fails_in_run_and_replay(found):
     assert ran.returncode == 1 and "failed to run" in " ".join(ran.stdout.split())
     sound = check(BUGS / "none.bpf.c", "--replay", stall["workload"], cwd=folder)
     assert sound.returncode == 0 and "No counter-example" in " ".join(sound.stdout.split())
+
+
+def test_a_budget_too_short_for_one_world_is_said(capsys):
+    task = SimpleNamespace(built=SimpleNamespace(policy=SimpleNamespace(name="rr")))
+    show_report(Report(seconds=2.0), task, [])
+    assert capsys.readouterr().out == "No world was tried for rr in 2 s: give more with --budget.\n"
 
 
 def test_command_writes_a_test_that_fails_until_the_policy_is_mended(found):
