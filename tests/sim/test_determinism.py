@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The same inputs give the same bytes: twice, from any compiler, at any level.
+"""The same inputs give the same bytes: twice, from any compiler, at any level, on any processor.
 
 Simulator and policy are both rebuilt by each compiler. A run under the
 sanitizers must say nothing. Sizes are small: what differs between compilers
@@ -11,10 +11,12 @@ from __future__ import annotations
 import hashlib
 import json
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from conftest import _run, missing
 from schedlab.policy.find import list_policies
 from schedlab.program.compiler import compile_workload
 from schedlab.workload.find import load_workload
@@ -89,11 +91,13 @@ def compile_native(compiler: str, level: str, source: Path, target: Path) -> Pat
     return target
 
 
-def run(simulator: Path, policy: Path, program: Path, machine: str, records: Path) -> tuple[str, str]:
+def run(
+    simulator: Sequence[str | Path], policy: Path, program: Path, machine: str, records: Path
+) -> tuple[str, str]:
     """Hash of the record file, and the answer, of one run."""
     _, cpus, options = MACHINES[machine]
     done = subprocess.run(
-        [simulator, "--policy", policy, "--program", program, "--records", records,
+        [*simulator, "--policy", policy, "--program", program, "--records", records,
          "--cpus", str(cpus), "--seed", "5", "--tick-ns", "1000000", *options],
         capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
@@ -105,7 +109,7 @@ def run(simulator: Path, policy: Path, program: Path, machine: str, records: Pat
 def run_all(simulator: Path, policies: dict[str, Path], programs, folder: Path) -> dict:
     """Every policy on every machine: (policy, machine) -> hash and answer."""
     return {
-        (name, machine): run(simulator, policy, programs[MACHINES[machine][0]], machine, folder / "r")
+        (name, machine): run([simulator], policy, programs[MACHINES[machine][0]], machine, folder / "r")
         for name, policy in policies.items()
         for machine in MACHINES
     }
@@ -153,6 +157,36 @@ def test_compilers_and_levels_agree(reference, programs, build_variant, need, tm
         for name in POLICIES
     }
     assert run_all(built, policies, programs, tmp_path) == reference[1]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("machine", ["aarch64", pytest.param("riscv64", marks=pytest.mark.nightly)])
+def test_another_processor_agrees(reference, programs, need, tmp_path, machine):
+    """Compiled for it, simulator and policies give the same bytes under QEMU's user mode."""
+    libraries = Path(f"/usr/{machine}-linux-gnu")
+    if not libraries.is_dir():
+        missing(f"the C library for {machine}", "./lab setup, as root or with sudo")
+    compiler = [need("clang-19"), f"--target={machine}-linux-gnu", "-fuse-ld=lld", "-std=gnu11", "-O1"]
+    compiler += [f"-I{ROOT / name}" for name in ("hosts/sim", "include", "hosts/common", "player")]
+    sources = [
+        ROOT / "core" / "build.c",
+        *(ROOT / "player" / f"{name}.c" for name in ("objects", "player", "program")),
+        *(path for path in (ROOT / "hosts/sim").glob("*.c") if "wasm" not in path.name),
+        *(path for path in (ROOT / "hosts/common").glob("*.c") if path.name != "supervise.c"),
+    ]
+    exports = ROOT / "hosts/sim/exports.list"
+    built = tmp_path / "sim"
+    _run(*compiler, *sources, f"-Wl,--dynamic-list={exports}", "-ldl", "-o", built)
+    emulated = [need(f"qemu-{machine}"), "-L", libraries, built]
+    for name in ("lottery", "mlfq", "eevdf"):
+        policy = tmp_path / f"{name}.so"
+        _run(
+            *compiler, "-fPIC", "-shared", "-fno-semantic-interposition", "-o", policy,
+            ROOT / "policies" / f"{name}.bpf.c",
+        )  # fmt: skip
+        for place in MACHINES:
+            found = run(emulated, policy, programs[MACHINES[place][0]], place, tmp_path / "r")
+            assert found == reference[1][name, place], f"{name} on {place}"
 
 
 @pytest.mark.full
