@@ -154,6 +154,8 @@ static long insert_entry(struct sl_map *map, u32 *link, const void *key, const v
 	u32 nr = map->free_first;
 	u8 *entry;
 
+	if (sl_host_helper_fails())
+		return -ENOMEM;
 	if (nr)
 		map->free_first = *next_of(entry_at(map, nr - 1));
 	else if (map->nr_touched < map->max_entries)
@@ -235,6 +237,9 @@ long sl_map_push(struct sl_map *map, const void *value, u64 flags)
 	SL_ASSERT(map);
 	if (!is_queue(map) || (flags != BPF_ANY && flags != BPF_EXIST))
 		return -EINVAL;
+	/* On Linux where its lock is not got in time. */
+	if (sl_host_helper_fails())
+		return -EBUSY;
 	sl_lock(&map->lock);
 	if (map->nr_queued == map->max_entries) {
 		err = flags == BPF_EXIST ? 0 : -E2BIG;

@@ -68,7 +68,7 @@ sl_inline void *get_storage(struct sl_map *map, struct owner owner,
 		return entry + map->value_off;
 	if (!(flags & BPF_LOCAL_STORAGE_GET_F_CREATE))
 		return NULL;
-	return create_storage(map, owner, value);
+	return sl_host_helper_fails() ? NULL : create_storage(map, owner, value);
 }
 
 void *sl_task_storage_get(struct sl_map *map, struct task_struct *p,

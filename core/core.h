@@ -73,6 +73,7 @@ struct sl_dsq {
 	X(runnable) X(running) X(stopping) X(quiescent) X(yield)	\
 	X(set_weight) X(set_cpumask) X(update_idle) X(init_task)	\
 	X(exit_task) X(enable) X(disable) X(init) X(exit)		\
+	X(cpu_acquire) X(cpu_release)					\
 	X(dump) X(dump_cpu) X(dump_task)				\
 	X(cgroup_init) X(cgroup_exit) X(cgroup_prep_move)		\
 	X(cgroup_move) X(cgroup_set_weight) X(cgroup_set_bandwidth)
@@ -99,6 +100,7 @@ struct sl_cpu {
 	bool		must_quiesce;	/* another CPU waits for its next sl_schedule() */
 	struct sl_task	*curr;		/* NULL: idle */
 	bool		is_scheduling;	/* between the start of a pick and its end */
+	bool		is_taken;	/* a higher class has it, see sl_cpu_take() */
 
 	/* This CPU alone touches: */
 	bool		holds_lock;	/* its own, and so must not take another's */

@@ -168,6 +168,11 @@ sl_inline void take_next(struct sl_cpu *cpu, struct sl_task *t, u64 now_ns)
 static __noinline void account_idle(struct sl_cpu *cpu, u64 now_ns, bool was_idle,
 			 bool is_idle)
 {
+	/* A higher class had it: it was not idle. */
+	if (unlikely(cpu->is_taken)) {
+		cpu->is_taken = false;
+		was_idle = false;
+	}
 	if (was_idle)
 		cpu->idle_ns += now_ns - cpu->idle_since_ns;
 	cpu->idle_since_ns = now_ns;
@@ -343,6 +348,63 @@ bool sl_tick(struct sl_cpu *cpu, u64 now_ns, u64 late_ns)
 	flush(cpu);
 	cpu->in_interrupt = false;
 	return is_over;
+}
+
+/**
+ * sl_cpu_take - a task of a higher scheduling class runs on @cpu from now on
+ * @cpu: this CPU
+ * @now_ns: the running task, if there is one, is charged until then
+ *
+ * S46: what ran waits at the head of the local queue if it has slice left, and is
+ * enqueued otherwise; then ops.cpu_release() is called. No sl_schedule() comes until
+ * sl_cpu_give_back(), right after which one does.
+ *
+ * Context: on the CPU concerned, no lock held.
+ */
+void sl_cpu_take(struct sl_cpu *cpu, u64 now_ns)
+{
+	struct scx_cpu_release_args args = { .reason = SCX_CPU_PREEMPT_RT, .task = &cpu->idle.p };
+	struct sl_task *t = cpu->curr;
+
+	sl_lock(&cpu->lock);
+	cpu->holds_lock = true;
+	cpu->is_scheduling = true;
+	if (t) {
+		charge(t, now_ns);
+		SL_CALL_OP(cpu, stopping, t, &t->p, true);
+		account_stop(cpu, t, SL_STOP_PREEMPTED);
+		set_runnable_at(t, now_ns);
+		smp_store_release(&t->state, SL_TASK_RUNNABLE);
+		if (sl_slice(t) && !sl_is_bypassed())
+			local_dsq_enqueue(cpu, t, SCX_ENQ_HEAD);
+		else
+			do_enqueue_task(cpu, cpu, t, 0);
+		smp_store_release(&cpu->curr, NULL);
+	} else {
+		cpu->idle_ns += now_ns - cpu->idle_since_ns;
+		update_idle(cpu, false, true);
+	}
+	/* A run that ends meanwhile counts what is left as idle. */
+	cpu->idle_since_ns = now_ns;
+	cpu->is_taken = true;
+	SL_CALL_OP(cpu, cpu_release, NULL, cpu->id, &args);
+	cpu->is_scheduling = false;
+	cpu->holds_lock = false;
+	sl_unlock(&cpu->lock);
+	flush(cpu);
+}
+
+/* The higher class needs @cpu no more. Context: on that CPU, no lock held. */
+void sl_cpu_give_back(struct sl_cpu *cpu)
+{
+	struct scx_cpu_acquire_args args = { };
+
+	sl_lock(&cpu->lock);
+	cpu->holds_lock = true;
+	SL_CALL_OP(cpu, cpu_acquire, NULL, cpu->id, &args);
+	cpu->holds_lock = false;
+	sl_unlock(&cpu->lock);
+	flush(cpu);
 }
 
 /**

@@ -48,6 +48,10 @@ u32 check_name_callback(s32 cpu, char *text, u32 nr_bytes);
 void check_wait(const u32 *lock, bool is_policys);
 void check_wake(const u32 *lock);
 
+/* reset.c: what the policy's variables have now is what check_restore_policy() puts back. */
+void check_remember_policy(void);
+void check_restore_policy(void);
+
 /* coverage.c: from now on this file has which instructions of the policy were returned to. */
 void check_open_coverage(const char *path);
 

@@ -195,8 +195,9 @@ struct check_shown check_laws(const struct sl_record *records, u64 nr)
 		memcpy(words, r, sizeof(words));
 		shown.hash = mix(mix(mix(shown.hash, words[0]), words[1]), words[2]);
 		move_to(r->t_ns);
-		/* Here switches take no time: the user half of a policy does. */
-		shown.is_suspect |= r->kind == SL_RECORD_OVERHEAD || r->kind == SL_RECORD_LOST;
+		/* Here switches take no time: the user half of a policy does, and a higher class. */
+		shown.is_suspect |= r->kind == SL_RECORD_LOST ||
+				    (r->kind == SL_RECORD_OVERHEAD && r->flags != SL_OVERHEAD_STOLEN);
 		if (r->kind <= SL_RECORD_STOP)
 			take(r);
 	}

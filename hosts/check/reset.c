@@ -19,6 +19,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -229,6 +230,31 @@ int check_remember(void)
 	for (u32 i = 0; i < k->nr_ranges; i++)
 		memcpy(k->ranges[i].copy, k->ranges[i].at, k->ranges[i].nr_bytes);
 	return 0;
+}
+
+/* Of the world that runs, in memory that ends with it; from before its knobs are set. */
+static struct kept *policy;
+
+void check_remember_policy(void)
+{
+	struct search s = { .kept = policy = calloc(1, sizeof(*policy)) };
+	Dl_info info;
+
+	SL_ASSERT(policy && dladdr(sim_policy_file.policy, &info));
+	s.base = info.dli_fbase;
+	SL_ASSERT(dl_iterate_phdr(add_policy, &s));
+	for (u32 i = 0; i < policy->nr_ranges; i++)
+		memcpy(policy->ranges[i].copy, policy->ranges[i].at, policy->ranges[i].nr_bytes);
+}
+
+void check_restore_policy(void)
+{
+	for (u32 i = 0; i < policy->nr_ranges; i++) {
+		const struct range *r = &policy->ranges[i];
+
+		if (!r->is_constant)
+			memcpy(r->at, r->copy, r->nr_bytes);
+	}
 }
 
 static void restore_constants(const struct range *r)

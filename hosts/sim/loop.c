@@ -108,6 +108,9 @@ void sim_handle_heap(void)
 	case SIM_EVENT_DUMP:
 		sl_dump();
 		break;
+	case SIM_EVENT_MACHINE:
+		sim_machine_event();
+		break;
 	default:
 		end_here();
 	}
@@ -205,6 +208,7 @@ void sim_loop_begin(void)
 	sim.end_ns = end_of_time_ns();
 	sim_heap_push_first(sim.end_ns, SIM_EVENT_END, 0);
 	push_arrival();
+	sim_begin_machine_events();
 }
 
 /* Run to the end: all tasks ended, the horizon, or a failure of the program. */

@@ -108,6 +108,7 @@ int sim_parse(struct sim_options *o, int argc, char **argv, char *why,
 		/* Of hosts/check; elsewhere the table ends here. */
 		{ SIM_INTERLEAVES ? "--interleave" : NULL, .text = &o->interleave },
 		{ "--promise", .text = &o->promises },
+		{ "--events", .text = &o->events },
 		{ "--worlds", .flag = &o->serves_worlds },
 		{ "--coverage", .text = &o->coverage },
 		{ .name = NULL },

@@ -113,6 +113,7 @@ struct sim_options {
 	bool serves_worlds;		/* hosts/check */
 	const char *coverage;		/* hosts/check; NULL: which lines run is not asked for */
 	const char *promises;		/* hosts/check; NULL: none is looked at */
+	const char *events;		/* hosts/check; NULL: the machine stays as it is */
 	const char *sets[SL_WORDS_MAX + 1];	/* NAME=VALUE of knobs */
 };
 
@@ -152,6 +153,7 @@ enum sim_event_kind {
 	SIM_EVENT_ARRIVE,		/* then the next task of the program */
 	SIM_EVENT_TIMER,		/* the core's timers */
 	SIM_EVENT_DUMP,
+	SIM_EVENT_MACHINE,		/* of hosts/check: events.c */
 	SIM_EVENT_WAKE,			/* task: wake it */
 	SIM_EVENT_DEVICE,		/* task: its request is done */
 };
@@ -231,6 +233,7 @@ extern u64 sim_tree_first_key;		/* and its key */
 /* sched.c */
 struct sim_task *sim_schedule(struct sim_cpu *c, enum sl_why why);
 void sim_finish_switch(struct sim_cpu *c, struct sim_task *t);
+void sim_leave(struct sim_cpu *c);
 void sim_prepare_block(struct sim_task *t);
 void sim_wake(struct sim_task *t, u64 wake_flags, s32 waker_pid);
 bool sim_tick(void);

@@ -58,6 +58,12 @@ SOAKS = {
         variable="SCHEDLAB_CORE_ROUNDS",
         default=400,
     ),
+    "check": Soak(
+        about="worlds that schedlab check draws for each policy of schedlab, so many s each: none breaks what it declares",
+        arguments=("tests/check/test_soak.py", "--suite", "nightly"),
+        variable="SCHEDLAB_CHECK_SECONDS",
+        default=3600,
+    ),
     "power-cuts": Soak(
         about="the teaching kernel's disk after power cuts: each image mounts, checks clean, keeps its promises",
         arguments=("tests/kernel/test_power_cut.py",),

@@ -1,20 +1,36 @@
 # SPDX-License-Identifier: MIT
-"""Worlds in which a task changes others: what only they find, and that they accuse no sound policy."""
+"""Worlds in which a task changes others, or something happens to the machine: what only they find, and that they
+accuse no sound policy.
+"""
 
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import replace
 
 import pytest
 
 from schedlab.check import world as worlds
+from schedlab.check.events import KINDS, OF_CPU, Event, read_events
+from schedlab.check.save import read_world, save
 from schedlab.check.search import do_batch
 from schedlab.check.shrink import _on_cpus, _without, shrink
-from schedlab.check.world import MS, Group, Phase, World, change_world, draw_world, interleaved, to_toml
+from schedlab.check.world import (
+    MS,
+    ROLES,
+    Group,
+    Phase,
+    World,
+    change_world,
+    draw_world,
+    interleaved,
+    to_toml,
+)  # fmt: skip
+from schedlab.errors import UsageError
 from schedlab.policy.find import load_policy
 
-from .test_check import BUGS, task_of
+from .test_check import BUGS, FILES, check, task_of
 
 pytestmark = pytest.mark.full
 REMEMBERED = BUGS.parent / "mask_remembered.bpf.c"
@@ -37,9 +53,10 @@ def test_the_other_worlds_are_those_of_before(monkeypatch):
     with_some = [draw_world(random.Random(seed), policy, {}) for seed in range(50)]
     monkeypatch.setattr(worlds, "CONTROLLED_SHARE", 0.0)
     monkeypatch.setattr(worlds, "MOVED_SHARE", 0.0)
+    monkeypatch.setattr(worlds, "EVENTS_SHARE", 0.0)
     for seed, world in enumerate(with_some):
-        rest = tuple(group for group in world.groups if group.role not in ("controller", "mover"))
-        assert draw_world(random.Random(seed), policy, {}) == replace(world, groups=rest)
+        rest = tuple(group for group in world.groups if group.role in ROLES)
+        assert draw_world(random.Random(seed), policy, {}) == replace(world, groups=rest, events=())
 
 
 def test_a_cgroup_that_is_remembered_is_found_by_a_move_alone(monkeypatch, simulator):
@@ -94,3 +111,67 @@ def test_no_sound_policy_is_accused(name, monkeypatch, simulator):
     tried += [interleaved(rng, change_world(rng, world, policy, {})) for world in tried[:20]]
     with replace(task, races=True, properties=task.properties - {"race"}).laboratory() as laboratory:
         assert not [trial.finding for trial in laboratory.try_worlds(tried) if trial.finding]
+
+
+# ---- what happens to the machine ----------------------------------------------------------
+
+SHOWN_BY = {path: found[1] for path in FILES if (found := re.search(r"@shown-by (\w+)", path.read_text()))}
+
+
+def test_one_world_of_twelve_has_events_of_each_kind():
+    policy = load_policy("rr")
+    drawn = [draw_world(random.Random(seed), policy, {}) for seed in range(1200)]
+    with_some = [world for world in drawn if world.machine_events]
+    assert 70 < len(with_some) < 130
+    assert {event.kind for event in read_events(",".join(map(World.machine_events.fget, with_some)))} == set(
+        KINDS
+    )
+    for world in with_some:
+        assert all(event.which < world.n_cpus for event in world.events if event.kind in OF_CPU)
+        smaller = _on_cpus(world, 1)
+        assert all(event.which < 1 for event in smaller.events if event.kind in OF_CPU)
+        assert read_events(",".join(map(str, world.events))) == world.events
+
+
+def test_each_kind_has_a_policy_that_breaks_by_it():
+    assert set(SHOWN_BY.values()) == set(KINDS)
+
+
+@pytest.mark.parametrize("path", SHOWN_BY, ids=lambda path: path.name.removesuffix(".bpf.c"))
+def test_a_bug_that_an_event_shows_is_found_by_it_alone(path, monkeypatch, simulator):
+    """That it is found is tests/check/test_check.py's."""
+    monkeypatch.setattr(worlds, "EVENTS_SHARE", 0.0)
+    assert not [failed for number in range(3) for failed in do_batch(task_of(path), number).failed]
+
+
+def test_a_world_with_events_is_repeated_by_its_file(tmp_path, simulator):
+    bug = BUGS / "unchecked_push.bpf.c"
+    batches = (do_batch(task_of(bug), number) for number in range(10))
+    world, finding = next(failed for batch in batches for failed in batch.failed)
+    world = replace(world, horizon_ns=finding.horizon_ns)
+    saved = save(world, finding, task_of(bug).built, tmp_path, number=1)
+    assert saved.run is None and saved.world is not None
+    assert read_world(saved.world).events == read_events(world.machine_events)
+    done = check(bug, "--replay", saved.world, cwd=tmp_path)
+    assert done.returncode == 1 and "Event: from " in done.stdout
+    saved.world.write_text(saved.world.read_text().replace("fail:", "boil:"))
+    with pytest.raises(UsageError, match="says how it is run"):
+        read_world(saved.world)
+
+
+def test_an_urgent_task_beside_two_that_exit_kicks_no_cpu_without_end(simulator):
+    """Both go to the local queue, from which each CPU takes first: rt_rr preempted each for the urgent one."""
+    forker = Group("forker", (Phase("sleep", MS),), rounds=1, child_ns=100 * MS)
+    urgent = Group("sleeper", (Phase("run", MS), Phase("sleep", 30 * MS)), attributes=(("priority", 1),))
+    world = World(1, "", MS, (forker, urgent), events=(Event("exit", 0, 0, 100 * MS),))
+    with task_of("rt_rr").laboratory() as laboratory:
+        assert laboratory.try_world(world).finding is None
+        assert laboratory.try_alone(world).finding is None
+
+
+@pytest.mark.parametrize("name", ["rr", "eevdf", "edf"])
+def test_events_accuse_no_sound_policy(name, monkeypatch, simulator):
+    monkeypatch.setattr(worlds, "EVENTS_SHARE", 1.0)
+    batch = do_batch(task_of(name), 3)
+    assert (batch.failed, batch.error) == ([], None) and batch.n_repeated == 2
+    assert batch.events == set(KINDS) - {"thread"} or batch.events == set(KINDS)

@@ -127,7 +127,8 @@ void BPF_STRUCT_OPS(rt_dispatch, s32 cpu, struct task_struct *prev)
 
 /*
  * Called when it comes to run, and also when its weight was changed meanwhile: it
- * may have to be preempted at once.
+ * may have to be preempted at once. Not where others wait in the local queue, as tasks
+ * do that exit or must not migrate: they would be next, and preempted as well, without end.
  */
 void BPF_STRUCT_OPS(rt_running, struct task_struct *p)
 {
@@ -139,7 +140,7 @@ void BPF_STRUCT_OPS(rt_running, struct task_struct *p)
 	tc->exec_ns = p->se.sum_exec_runtime;
 	tc->level = own_level(p);
 	note_running(cpu, tc->level, 0);
-	if (is_level_queued_above(cpu, tc->level))
+	if (is_level_queued_above(cpu, tc->level) && !scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | (u64)cpu))
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }
 

@@ -55,7 +55,7 @@ def promises_of(
     policy: Policy, values: Mapping[str, int], properties: Collection[str], world: World
 ) -> list[Promise]:
     """What is held against a policy in a world, with these knobs."""
-    if world.given is None and world.n_tasks < 2:
+    if (world.given is None and world.n_tasks < 2) or world.machine_events:
         return []
     promises = []
     knobs = {name for name, _ in world.settings}

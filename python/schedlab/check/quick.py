@@ -95,6 +95,8 @@ class Worlds:
             words += ["--topology", world.topology]
         if world.interleaving:
             words += ["--interleave", world.interleaving]
+        if events := world.machine_events:
+            words += ["--events", events]
         if promises := self._promises(world):
             words += ["--promise", promises]
         line, program = "\t".join(words).encode(), program_of(world)

@@ -22,6 +22,7 @@ from ..errors import NotFoundError, SchedlabError, UsageError
 from ..files import write_text
 from ..policy.build import BuiltPolicy
 from ..workload.find import load_workload
+from .events import read_events
 from .search import Found
 from .trial import Finding, broken_by
 from .world import World, to_toml
@@ -64,7 +65,7 @@ class Saved:
 
     #: The file that says how it is run; None: the workload was given, and `run` repeats it.
     world: Path | None
-    #: Folder of the run; None: its CPUs interleave or an invariant is tested, which `--replay` alone repeats.
+    #: Folder of the run; None: its CPUs interleave or an invariant is tested, or there are events, which `--replay` alone repeats.
     run: Path | None
     #: `run_command`, `replay_command`: What repeats it.
     run_command: str
@@ -93,7 +94,8 @@ def save(
     machine = ["--cpus", str(world.n_cpus), "--seed", str(world.seed)]
     run_command = shlex.join(["schedlab", "run", name, "--policy", policy, *machine, *options])
     # What `schedlab run` does not do.
-    is_of_check = bool(world.interleaving) or finding.broken == "invariant"
+    events = world.machine_events
+    is_of_check = bool(world.interleaving or events) or finding.broken == "invariant"
     is_judged_by_check = is_of_check or finding.broken in PROMISED
     replay = shlex.join(["schedlab", "check", policy, "--replay", str(path) if is_of_check else name])
     if is_judged_by_check:
@@ -102,7 +104,8 @@ def save(
         how = {
             "property": finding.broken, "topology": world.topology, "seed": world.seed,
             "settings": dict(world.settings),
-        } | ({"interleaving": world.interleaving} if world.interleaving else {})  # fmt: skip
+        }  # fmt: skip
+        how |= {key: text for key, text in (("interleaving", world.interleaving), ("events", events)) if text}
         if world.given:
             how |= {"workload": str(source or workload_name), "cpus": world.n_cpus}
         head = (
@@ -156,7 +159,7 @@ def try_on_linux(saved: Saved, world: World, finding: Finding, built: BuiltPolic
     """Run a failure in a real kernel: it is confirmed, not seen, or why it could not be tried."""
     if saved.run is None:
         return replace(
-            saved, on_linux="not tried on Linux: invariants and chosen interleavings are schedlab's"
+            saved, on_linux="not tried on Linux: invariants, chosen interleavings and events are schedlab's"
         )
     if saved.world is None or world.topology or world.n_cpus > LINUX_CPUS_MAX:
         return replace(
@@ -193,7 +196,7 @@ def read_world(path: Path) -> World:
         how = json.loads(marked[0].removeprefix(MARK))
         settings = tuple((str(key), int(value)) for key, value in how["settings"].items())
         topology, seed = str(how["topology"]), int(how["seed"])
-        interleaving = str(how.get("interleaving", ""))
+        interleaving, events = str(how.get("interleaving", "")), read_events(str(how.get("events", "")))
         source, n_cpus = str(how.get("workload", path)), int(how.get("cpus", 0))
     except (IndexError, ValueError, KeyError, AttributeError, TypeError) as error:
         raise UsageError(
@@ -211,6 +214,7 @@ def read_world(path: Path) -> World:
         given=workload,
         n_cpus_min=max(1, workload.cpus_min),
         interleaving=interleaving,
+        events=events,
     )
 
 

@@ -109,6 +109,7 @@ class Batch:
     longest_wait_ns: int = 0
     roles: set[str] = field(default_factory=set)
     cpus: set[int] = field(default_factory=set)
+    events: set[str] = field(default_factory=set)
     covered: list[Covered] = field(default_factory=list)
     error: str | None = None
 
@@ -123,6 +124,7 @@ class Batch:
         self.n_interleaved += bool(world.interleaving)
         self.roles |= {group.role for group in world.groups}
         self.cpus.add(world.n_cpus)
+        self.events |= {event.kind for event in world.events}
 
     def note(self, world: World, trial: Trial) -> None:
         """Keep a world where it has failed."""
@@ -154,6 +156,7 @@ class Report:
     #: `roles`, `cpus`: Roles of tasks and numbers of CPUs that were tried.
     roles: set[str] = field(default_factory=set)
     cpus: set[int] = field(default_factory=set)
+    events: set[str] = field(default_factory=set)  #: Kinds of what happened to machines.
     covered: list[Covered] = field(default_factory=list)  #: Windows of which every schedule is tried.
     coverage: Coverage | None = None  #: Lines of the policy that have run; None: it was not seen.
     is_interrupted: bool = False  #: Whether Ctrl-C has ended it.
@@ -166,6 +169,7 @@ class Report:
         self.longest_wait_ns = max(self.longest_wait_ns, batch.longest_wait_ns)
         self.roles |= batch.roles
         self.cpus |= batch.cpus
+        self.events |= batch.events
         self.covered += batch.covered
 
 
@@ -201,6 +205,8 @@ def do_batch(
                     world = change_world(rng, near, policy, values)
                 else:
                     world = draw_world(rng, policy, values, task.given)
+                if task.never_worse:
+                    world = replace(world, events=())  # the other policy's machine has none
                 worlds.append(interleaved(rng, world) if task.races else world)
             try:
                 trials = own.try_worlds(worlds)
@@ -211,7 +217,8 @@ def do_batch(
                 break
             for world, trial in zip(worlds, trials, strict=True):
                 batch.add(world, trial)
-                if trial.finding is not None:
+                # A CPU that is a higher class's for long is near to no stall.
+                if trial.finding is not None or world.machine_events:
                     continue
                 if "wait" not in nearest or trial.longest_wait_ns > nearest["wait"][0]:
                     nearest["wait"] = (trial.longest_wait_ns, world)

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 
 from ..errors import SpecError
 from ..units import format_duration
+from .events import without_cpus
 from .races import fewer_switches
 from .trial import Finding, Laboratory
 from .world import CPUS, MS, Group, Phase, World
@@ -89,6 +90,8 @@ def simpler_worlds(world: World, default_slice_ns: int) -> Iterator[World]:
         yield _on_cpus(world, n_cpus)
     if world.topology:
         yield replace(world, topology="")
+    for at in range(len(world.events)):
+        yield replace(world, events=world.events[:at] + world.events[at + 1 :])
     for at in range(len(world.settings)):
         yield replace(world, settings=world.settings[:at] + world.settings[at + 1 :])
     for at, group in enumerate(groups):
@@ -117,7 +120,10 @@ def _on_cpus(world: World, n_cpus: int) -> World:
         replace(group, affinity=tuple(cpu for cpu in group.affinity if cpu < n_cpus))
         for group in world.groups
     )
-    return replace(world, n_cpus=n_cpus, topology=world.topology if n_cpus % 4 == 0 else "", groups=groups)
+    return replace(
+        world, n_cpus=n_cpus, topology=world.topology if n_cpus % 4 == 0 else "", groups=groups,
+        events=without_cpus(world.events, n_cpus),
+    )  # fmt: skip
 
 
 def _simpler_groups(group: Group, tick_ns: int, slice_ns: int) -> Iterator[Group]:

@@ -241,7 +241,7 @@ class Laboratory:
             return None
         if answer["status"] != "ok":
             return self._of_failure(world, answer)
-        if answer["is_suspect"] or (answer["is_wasteful"] and "work" in self.properties):
+        if answer["is_suspect"] or (answer["is_wasteful"] and self._holds_work(world)):
             return None
         if answer["near"] > NEAR_BROKEN or any(each.kind == "inversion" for each in self.promises(world)):
             return None
@@ -266,6 +266,10 @@ class Laboratory:
         if finding.broken not in self.properties:
             return Trial(None, None, 0, world.interleaving)
         return Trial(finding, None, 0, answer.get("switches") or world.interleaving)
+
+    def _holds_work(self, world: World) -> bool:
+        """Whether no CPU may be idle beside a task; one that a higher class has looks so in the records."""
+        return "work" in self.properties and not world.machine_events
 
     def _is_long(self, world: World, wait_ns: int) -> bool:
         """Whether a task has waited for so long that the world is to go on for a minute."""
@@ -301,6 +305,7 @@ class Laboratory:
         program = read_program(program_of(world))
         (self._folder / "program").write_bytes(program.data)
         built = other or replace(self.built, values=self.built.values | dict(world.settings))
+        events = "" if other else world.machine_events
         job = Job(
             label="check",
             policy=built,
@@ -311,7 +316,11 @@ class Laboratory:
             tick_ns=world.tick_ns,
             options=tuple(
                 (name, value)
-                for name, value in (("--topology", world.topology), ("--interleave", world.interleaving))
+                for name, value in (
+                    ("--topology", world.topology),
+                    ("--interleave", world.interleaving),
+                    ("--events", events),
+                )
                 if value
             ),
         )
@@ -319,11 +328,16 @@ class Laboratory:
             outcome = self._interleaving.run(
                 replace(job, policy=replace(built, shared_object=self._for_races()))
             )
+        elif events:
+            outcome = self._interleaving.run(job)
         else:
             outcome = (self._session if other is None else self._others).run(job)
         verdict: dict[str, Any] = {"error": None, "error_kind": None, "metrics": {}}
         if is_judged and outcome.error is None:
-            judge = Judge(latency_ns=0, work_conserving="work" in self.properties, tables_folder=None)
+            judge = Judge(
+                latency_ns=0, work_conserving=self._holds_work(world), tables_folder=None,
+                has_exact_work=not any(event.kind == "exit" for event in world.events),
+            )  # fmt: skip
             verdict = judge.verdict(program, job.records, outcome)
         return outcome, verdict
 

@@ -13,7 +13,7 @@ hide what another provokes (swarm testing; Groce and others, 2012).
 
 Invariant: every world that is drawn, and every one that it can be shrunk to, is a
 valid workload, in which no task waits for another one indefinitely but for a CPU.
-Read next: trial.py.
+Read next: trial.py; events.py, what happens to the machine.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 from ..policy.find import Knob, Policy
 from ..units import format_duration
 from ..workload.model import Workload
+from .events import EVENTS_SHARE, Event, draw_events
 from .races import draw_interleaving, n_switches
 
 MS = 1_000_000
@@ -76,7 +77,8 @@ class Phase:
 class Group:
     """Tasks of one role."""
 
-    #: One of `ROLES`, or `controller`, which changes other tasks, or `mover`, which goes from cgroup to cgroup. The tasks of a `pair` send bytes to each
+    #: One of `ROLES`, or `controller`, which changes other tasks, or `mover`, which goes from cgroup to cgroup, or
+    #: `kthread`, a kernel thread that is bound to a CPU. The tasks of a `pair` send bytes to each
     #: other, the first one's run before the second's; a `forker` starts a child each round, which runs
     #: `child_ns`.
     role: str
@@ -108,6 +110,7 @@ class World:
     given: Workload | None = None
     n_cpus_min: int = 1
     interleaving: str = ""
+    events: tuple[Event, ...] = ()
 
     @property
     def targets(self) -> list[str]:
@@ -126,6 +129,16 @@ class World:
         return CGROUPS if joined else ()
 
     @property
+    def machine_events(self) -> str:
+        """What happens to the machine, and which tasks are kernel threads, as hosts/check takes it."""
+        texts, first = [str(event) for event in self.events], 0
+        for group in self.groups:
+            if group.role == "kthread":
+                texts += [f"thread:{first + number}@0+0" for number in range(group.count)]
+            first += group.count * (2 if group.role == "pair" else 1)
+        return ",".join(texts)
+
+    @property
     def n_tasks(self) -> int:
         """Tasks that are there without those that others start."""
         return sum(group.count * (2 if group.role == "pair" else 1) for group in self.groups)
@@ -136,7 +149,8 @@ class World:
         phases = sum(len(group.phases) + (group.rounds > 1) for group in self.groups)
         given = sum(len(g.attributes) + bool(g.affinity) + bool(g.arrival_ns) for g in self.groups)
         machine = self.n_cpus + 2 * bool(self.topology) + len(self.settings)
-        return 4 * self.n_tasks + 2 * phases + given + machine + n_switches(self.interleaving)
+        happens = 2 * len(self.events) + n_switches(self.interleaving)
+        return 4 * self.n_tasks + 2 * phases + given + machine + happens
 
 
 # ---- drawing ------------------------------------------------------------------
@@ -272,6 +286,21 @@ def _with_mover(world: World, policy: Policy, values: dict[str, int]) -> World:
     return replace(world, groups=(*world.groups, group))
 
 
+def _with_events(world: World, policy: Policy, values: dict[str, int]) -> World:
+    """In one world of twelve, add what happens to the machine, and a kernel thread. It is drawn apart, too."""
+    rng = random.Random(f"events {world.seed}")
+    if rng.random() >= EVENTS_SHARE:
+        return world
+    drawer = _Drawer(rng, policy, values)
+    drawer.tick_ns = world.tick_ns
+    events, has_thread = draw_events(rng, world.n_cpus, drawer.time)
+    groups = world.groups
+    if has_thread:
+        phases = rng.choice((drawer.phases("sleeper"), drawer.phases("hog")))
+        groups += (Group("kthread", phases, affinity=(rng.randrange(world.n_cpus),)),)
+    return replace(world, groups=groups, events=events)
+
+
 def draw_world(
     rng: random.Random, policy: Policy, values: dict[str, int], given: World | None = None
 ) -> World:
@@ -302,9 +331,9 @@ def draw_world(
         settings=settings,
         seed=rng.randrange(1, 1 << 16),
     )
-    return _with_mover(
-        _with_controller(world, policy, values | dict(settings)), policy, values | dict(settings)
-    )
+    for add in (_with_controller, _with_mover, _with_events):
+        world = add(world, policy, values | dict(settings))
+    return world
 
 
 def interleaved(rng: random.Random, world: World) -> World:

@@ -45,6 +45,7 @@ def show_report(report: Report, task: Task, saved: list[Saved]) -> None:
     covered = [
         ", ".join(sorted(report.roles)),
         f"{', '.join(map(str, sorted(report.cpus)))} CPUs",
+        f"events {', '.join(sorted(report.events))}" if report.events else "",
         f"CPUs interleaved in {report.n_interleaved:,}"
         if report.n_interleaved
         else "CPUs did not interleave",
@@ -112,6 +113,8 @@ def _show_found(found: Found, files: Saved, task: Task) -> None:
     say(f"  {escape(finding.text)}")
     if small.world.given is None:
         print("\n" + _indented(_tasks(small.world)) + "\n")
+    for event in small.world.events:
+        say(f"  Event: {escape(event.sentence)}")
     if text := columns(finding.text, task.built.policy.path):
         print(_indented(text) + "\n")
     if files.run and (text := _chart(files.run, finding.text)):

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: MIT
+"""What happens to the machine of a world, beside what its tasks do.
+
+        Event -> "take:1@20000000+5000000" -> hosts/check/events.c
+
+Most schedulers that failed on users' machines, and not in tests, did so when one of these happened.
+Invariant: each event ends, so that none keeps a task waiting indefinitely.
+Read next: hosts/check/events.c.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..units import format_duration
+
+#: So many worlds have some.
+EVENTS_SHARE = 1 / 12
+_MS = 1_000_000
+#: Kinds, and what each is to a person; `{which}`, `{at}` and `{time}` are filled in.
+KINDS = {
+    "take": "CPU {which} is a higher class's from {at} on, for {time}",
+    "pin": "the task that runs on CPU {which} at {at} disables migration for {time}",
+    "kick": "kicks of CPU {which} that are sent within {time} from {at} on arrive when that is over",
+    "reload": "the policy is unloaded at {at}, and loaded again after {time}",
+    "fail": "from {at} on, the helper call that may fail after {which} others does",
+    "exit": "the end of each task takes {time}",
+    "thread": "task {which}, from 0, is a kernel thread",
+}
+#: Those whose `which` is a CPU; there may be several.
+OF_CPU = ("take", "pin", "kick")
+_TEXT = re.compile(r"(\w+):(\d+)@(\d+)\+(\d+)")
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happens once, or to each task."""
+
+    kind: str  #: Of `KINDS`.
+    which: int  #: A CPU; of `fail`, how many calls do not; of `thread`, a task.
+    at_ns: int
+    time_ns: int
+
+    def __str__(self) -> str:
+        """As hosts/check takes it."""
+        return f"{self.kind}:{self.which}@{self.at_ns}+{self.time_ns}"
+
+    @property
+    def sentence(self) -> str:
+        """What a person reads."""
+        at, time = format_duration(self.at_ns), format_duration(self.time_ns)
+        return KINDS[self.kind].format(which=self.which, at=at, time=time)
+
+
+def draw_events(rng: random.Random, n_cpus: int, time: Callable[[], int]) -> tuple[tuple[Event, ...], bool]:
+    """Draw one to three kinds, and of each one or more; return also whether there is a kernel thread."""
+    kinds = rng.sample([*KINDS], min(len(KINDS), rng.choice((1, 1, 2, 3))))
+    events = []
+    for kind in kinds:
+        for _ in range(rng.choice((1, 1, 3, 6)) if kind in OF_CPU else kind != "thread"):
+            at_ns = 0 if kind == "exit" else rng.choice((time(), 20 * _MS, 50 * _MS, 200 * _MS + time()))
+            which = rng.randrange(n_cpus) if kind in OF_CPU else 0
+            if kind == "fail":
+                which = rng.choice((0, 0, 1, 5, 20))
+            events.append(Event(kind, which, at_ns, 0 if kind == "fail" else time()))
+    return tuple(events), "thread" in kinds
+
+
+def read_events(text: str) -> tuple[Event, ...]:
+    """Read what `str` has written of several, with commas; ValueError where it is none."""
+    events = []
+    for part in filter(None, text.split(",")):
+        found = _TEXT.fullmatch(part)
+        if found is None or found[1] not in KINDS:
+            raise ValueError(part)
+        events.append(Event(found[1], int(found[2]), int(found[3]), int(found[4])))
+    return tuple(events)
+
+
+def without_cpus(events: tuple[Event, ...], n_cpus: int) -> tuple[Event, ...]:
+    """Those of a smaller machine."""
+    return tuple(event for event in events if event.kind not in OF_CPU or event.which < n_cpus)

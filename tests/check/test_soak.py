@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: MIT
+"""`./lab soak check`: each of schedlab's policies searched for so many seconds.
+
+Each finding is one that docs/check.md declares, or a defect: of the policy or of the search.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from schedlab.check.search import search
+from schedlab.policy.find import list_policies
+
+from .test_check import task_of
+
+pytestmark = pytest.mark.nightly
+SECONDS = int(os.environ.get("SCHEDLAB_CHECK_SECONDS", "5"))
+#: Worlds that no other test draws.
+SEED = 20261127
+
+
+@pytest.mark.parametrize("name", list_policies())
+def test_no_world_breaks_what_a_policy_declares(name, simulator, capsys):
+    report = search(task_of(name, seed=SEED), budget_seconds=SECONDS, n_processes=1, finds_all=True)
+    found = [(each.smallest.finding.text, each.smallest.world) for each in report.found]
+    with capsys.disabled():
+        print(f"{name}: {report.n_worlds:,} worlds in {report.seconds:.0f} s, {len(found)} found")
+    assert not found, found
