@@ -221,6 +221,7 @@ def test_a_constant_that_is_set_for_a_world_is_not_for_the_next(simulator):
         tick_ns=MS,
         topology="",
         settings=(),
+        events=(),
     )
     other = replace(world, settings=(("slice_ns", 2 * MS),))
     pool = Worlds(built, timeout_seconds=60)

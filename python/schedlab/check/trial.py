@@ -243,7 +243,10 @@ class Laboratory:
             return self._of_failure(world, answer)
         if answer["is_suspect"] or (answer["is_wasteful"] and self._holds_work(world)):
             return None
-        if answer["near"] > NEAR_BROKEN or any(each.kind == "inversion" for each in self.promises(world)):
+        holds_inversion = "inversion" in self.properties and any(
+            each.kind == "inversion" for each in self.promises(world)
+        )
+        if answer["near"] > NEAR_BROKEN or holds_inversion:
             return None
         if self._is_long(world, answer["longest_wait_ns"]):
             longer = replace(world, horizon_ns=STALL_HORIZON_NS)
