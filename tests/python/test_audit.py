@@ -246,6 +246,7 @@ def test_altering_a_published_figure_flips_its_verdict(tmp_path):
         ('value = \'100 * (', 'value = \'100 * ((', "is no formula"),
         ('name = "fairness"', 'name = "unfairness"', "unfairness.csv"),
         ('where = "section 5.3"\n', "", "'where' is missing"),
+        ('unit = "%"', 'unti = "%"', "unknown key 'unti' (did you mean 'unit'?)"),
         ("[[figure]]", "[[figures]]", "unknown section 'figures' (did you mean 'figure'?)"),
     ],
 )  # fmt: skip

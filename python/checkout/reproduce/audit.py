@@ -40,7 +40,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from schedlab.errors import SpecError
+from schedlab.errors import SpecError, did_you_mean
 
 from .published import Formula, Range, Table, is_number, mean_of, published_range, read_table
 from .spec import read_experiment_file, take_misshapen
@@ -58,6 +58,14 @@ _KIND_OF = {
     "relation": "relation", "within": "relation", "repeats": "samples", "spread": "samples", "modes": "samples",
 }  # fmt: skip
 SECTIONS = ("table", *_KIND_OF)
+#: What an entry of each section may have, besides what all checks may.
+_KEYS = {
+    "table": "name keys exact", "rows": "table column value rounding unit", "groups": "table of columns rounding",
+    "figure": "value published given rounding margin shown unit", "prose": "claim given table",
+    "relation": "claim given table", "within": "table column low high", "repeats": "table columns at_least",
+    "spread": "table mean deviation", "modes": "table columns",
+}  # fmt: skip
+_OF_EACH_CHECK = "where text note each"
 #: Width of the widest gap between sorted runs, over the wider of the groups that it parts,
 #: which 5 % of normal samples of so many runs exceed; 300,000 draws each, docs/statistics.md.
 GAP_RATIO = {5: 2.51, 10: 0.94}
@@ -151,17 +159,20 @@ def audit_report(folder: Path) -> Audit:
     for kind in SECTIONS:
         for i, entry in enumerate(spec.get(kind, []), start=1):
             try:
+                known = f"{_KEYS[kind]} {'' if kind == 'table' else _OF_EACH_CHECK}".split()
+                for key in entry.keys() - known:
+                    raise ValueError(f"unknown key '{key}'{did_you_mean(key, known)}")
                 if kind == "table":
                     table = read_table(folder / "published", entry)
                     tables[table.name] = table
                     continue
                 # What one [[repeats]] has found, another one of fewer columns finds again.
-                known = {(found.table, found.key) for found in result.findings if found.check == "repeats"}
+                seen = {(found.table, found.key) for found in result.findings if found.check == "repeats"}
                 result.findings += [
                     found
                     for one in _each(entry)
                     for found in _AUDITORS[kind](number, one, tables)
-                    if kind != "repeats" or (found.table, found.key) not in known
+                    if kind != "repeats" or (found.table, found.key) not in seen
                 ]
             except (KeyError, ValueError, OSError, ArithmeticError, TypeError) as error:
                 problem = f"{error} is missing" if isinstance(error, KeyError) else str(error)
