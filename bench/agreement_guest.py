@@ -54,6 +54,7 @@ from schedlab.hosts.user_half import image_of
 from schedlab.policy.build import build_policy
 from schedlab.policy.find import load_policy
 from schedlab.program.compiler import compile_workload
+from schedlab.records import ftrace
 from schedlab.records.file import read_records
 from schedlab.workload.find import load_workload
 
@@ -127,13 +128,13 @@ def in_guest(run: Run):
         return read_records(kept)
 
 
-def in_simulator(run: Run, session, *, seed_more: int = 0, costs: dict | None = None):
+def in_simulator(run: Run, session, *, seed_more: int = 0, costs: dict | None = None, options=()):
     """Play it in the simulator, with a server of its own: the records.
 
     The policy's seed is larger by `seed_more`; `costs` are in nanoseconds, by the simulator's names, by
-    default none. RuntimeError: it fails.
+    default none; `options` are more of its own. RuntimeError: it fails.
     """
-    options = [ARRIVALS, *(("--cost", f"{cost}={ns}") for cost, ns in (costs or {}).items())]
+    options = [ARRIVALS, *options, *(("--cost", f"{cost}={ns}") for cost, ns in (costs or {}).items())]
     with tempfile.TemporaryDirectory(prefix="schedlab-agreement-") as folder:
         job = replace(run.job(Path(folder)), seed=run.seed + seed_more, options=tuple(options))
         _done(session, job)
@@ -149,7 +150,7 @@ def _done(session, job: Job) -> None:
 
 def _kept(job: Job) -> Path:
     """Where the records of a job of the guest are kept."""
-    what = hashlib.sha256(guest_system()[0].hash.encode())
+    what = hashlib.sha256(guest_system()[0].hash.encode() + Path(ftrace.__file__).read_bytes())
     what.update(
         job.policy.shared_object.read_bytes()
         + image_of(job)

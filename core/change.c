@@ -135,6 +135,16 @@ void sl_task_set_weight(struct sl_task *t, u32 weight)
 	end_change(t, c);
 }
 
+/*
+ * @t ends, and leaves its group before that: Linux with autogroups takes it off its queue
+ * and puts it back. Context: no lock held, on the CPU where @t runs.
+ */
+void sl_task_leave_group(struct sl_task *t)
+{
+	sl_task_set_exiting(t);
+	end_change(t, begin_change(t));
+}
+
 static void set_mask(struct sl_task *t, const struct cpumask *mask, u32 nr)
 {
 	WRITE_ONCE(t->p.cpus_ptr, mask);

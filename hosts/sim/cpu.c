@@ -159,6 +159,21 @@ static enum sim_next handle_burst(struct sim_cpu *c)
 	return SIM_NEXT_RUN;
 }
 
+/* Return: whether a task of a higher class has the CPU. */
+static __noinline bool is_taken(struct sim_cpu *c)
+{
+	if (c->above_ns) {
+		if (c->running)
+			count_down(c);
+		sim_take(c);
+	}
+	c->resched_at_ns = c->above_until_ns;
+	if (c->above_until_ns > sim_now_ns)
+		return true;
+	sim_give_back(c);
+	return false;
+}
+
 static enum sim_next handle_resched(struct sim_cpu *c)
 {
 	if (sim_is_taken(c))
@@ -168,6 +183,8 @@ static enum sim_next handle_resched(struct sim_cpu *c)
 		c->resched_at_ns = c->incoming ? c->burst_at_ns : sim_instant(c->run_from_ns);
 		return SIM_NEXT_NOTHING;
 	}
+	if (unlikely(c->above_ns | c->above_until_ns) && is_taken(c))
+		return SIM_NEXT_NOTHING;
 	if (c->kicked_at_ns != sim_now_ns)
 		c->nr_kicks = 0;
 	c->kicked_at_ns = sim_now_ns;

@@ -290,7 +290,7 @@ static u64 cost_before(struct sim_task *t, const struct sl_program_op *op)
 /* Return: true if @t has to do that first. */
 static __noinline bool must_pay(struct sim_task *t, const struct sl_program_op *op)
 {
-	if (t->has_paid || op->verb >= SL_NR_VERBS) {
+	if (t->has_paid || t->has_left || op->verb >= SL_NR_VERBS) {
 		t->has_paid = false;
 		return false;
 	}
@@ -427,6 +427,12 @@ static __noinline enum sim_next do_other_op(struct sim_task *t, const struct sl_
 		return transfer(t);
 	if (op->verb == VERB_USER_HALF)
 		return play_user_half(t);
+	if (op->verb == SL_VERB_EXIT && sim.options->exits_regroup && !t->has_left) {
+		/* The CPU looks whether it may go on: its slice may be used up since the tick. */
+		t->has_left = true;
+		sl_task_leave_group(&t->core);
+		return SIM_NEXT_RESCHED;
+	}
 	step = sl_player_take(&t->player, op, sim_now_ns);
 	switch (step.verb) {
 	case SL_VERB_EXIT:

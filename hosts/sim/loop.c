@@ -111,6 +111,9 @@ void sim_handle_heap(void)
 	case SIM_EVENT_MACHINE:
 		sim_machine_event();
 		break;
+	case SIM_EVENT_ABOVE:
+		sim_above_begin();
+		break;
 	default:
 		end_here();
 	}
@@ -216,6 +219,7 @@ void sim_loop(void)
 {
 	if (sim.options->dump_at_ns)
 		sim_heap_push(sim.options->dump_at_ns, SIM_EVENT_DUMP, 0);
+	sim_above_push_all();
 	sim.is_over |= !sim.nr_left;
 	while (!sim.is_over)
 		step();

@@ -19,13 +19,14 @@
 const struct sim_options sim_default_options = {
 	.nr_cpus = 1,
 	.arrivals = "start",
+	.exits = "once",
 	.tick_ns = 1000000,
 	.callback_limit_ms = 2000,
 	.device = { .latency_ns = 100000, .ns_per_kib = 1000, .call_ns = 1000, .depth = 1 },
 	.work_ps = { [SL_WORK_PI] = 1000, [SL_WORK_MATMUL] = 1000, [SL_WORK_SPIN] = 1000 },
 };
 
-/* What options are to one another, and a word of three. */
+/* What options are to one another, and words of a few. */
 static int check(struct sim_options *o, char *why, u32 why_bytes)
 {
 	o->arrivals_wake = !strcmp(o->arrivals, "wake");
@@ -36,6 +37,14 @@ static int check(struct sim_options *o, char *why, u32 why_bytes)
 			 o->arrivals);
 		return -1;
 	}
+	o->exits_regroup = !strcmp(o->exits, "regroup");
+	if (!o->exits_regroup && strcmp(o->exits, "once")) {
+		snprintf(why, why_bytes, "--exits: '%.80s' is neither 'once' nor 'regroup'",
+			 o->exits);
+		return -1;
+	}
+	if (sim_above_parse(o, why, why_bytes))
+		return -1;
 	if (o->costs.tick_ns >= o->tick_ns) {
 		snprintf(why, why_bytes,
 			 "--cost tick_ns=%llu: a tick may not cost a whole tick (%llu ns)",
@@ -51,7 +60,6 @@ int sim_parse(struct sim_options *o, int argc, char **argv, char *why,
 	      u32 why_bytes)
 {
 	struct sim_costs *c = &o->costs;
-	struct sim_device_config *d = &o->device;
 	const struct sl_option costs[] = {
 		{ "switch_ns", 0, 1000000000, .to64 = &c->switch_ns },
 		{ "leave_ns", 0, 1000000000, .to64 = &c->leave_ns },
@@ -73,10 +81,10 @@ int sim_parse(struct sim_options *o, int argc, char **argv, char *why,
 		{ .name = NULL },
 	};
 	const struct sl_option io[] = {
-		{ "latency_ns", 0, 1000000000000, .to64 = &d->latency_ns },
-		{ "ns_per_kib", 0, 1000000000, .to64 = &d->ns_per_kib },
-		{ "call_ns", 0, 1000000000, .to64 = &d->call_ns },
-		{ "depth", 1, 1000000, .to32 = &d->depth },
+		{ "latency_ns", 0, 1000000000000, .to64 = &o->device.latency_ns },
+		{ "ns_per_kib", 0, 1000000000, .to64 = &o->device.ns_per_kib },
+		{ "call_ns", 0, 1000000000, .to64 = &o->device.call_ns },
+		{ "depth", 1, 1000000, .to32 = &o->device.depth },
 		{ .name = NULL },
 	};
 	const struct sl_option topology[] = {
@@ -100,6 +108,8 @@ int sim_parse(struct sim_options *o, int argc, char **argv, char *why,
 		{ "--detail", .flag = &o->has_detail },
 		{ "--no-fork", .flag = &o->no_fork },
 		{ "--arrivals", .text = &o->arrivals },
+		{ "--exits", .text = &o->exits },
+		{ "--above", .text = &o->above },
 		{ "--set", .words = o->sets },
 		{ "--cost", .keys = costs },
 		{ "--work", .keys = work },
@@ -114,8 +124,7 @@ int sim_parse(struct sim_options *o, int argc, char **argv, char *why,
 		{ .name = NULL },
 	};
 
-	return sl_options_parse(options, argc, argv, why, why_bytes) ?:
-	       check(o, why, why_bytes);
+	return sl_options_parse(options, argc, argv, why, why_bytes) ?: check(o, why, why_bytes);
 }
 
 /*

@@ -60,7 +60,7 @@ struct sim_task *sim_schedule(struct sim_cpu *c, enum sl_why why)
 	u64 tick_at_ns = c->tick_at_ns;
 	u64 cost_ns;
 
-	c->resched_at_ns = SIM_NEVER;
+	c->resched_at_ns = likely(!c->above_ns) ? SIM_NEVER : sim_now_ns;
 	c->burst_at_ns = SIM_NEVER;
 	c->tick_at_ns = SIM_NEVER;
 	next = (struct sim_task *)sl_schedule(c->core, why, sim_now_ns);
@@ -97,6 +97,30 @@ void sim_finish_switch(struct sim_cpu *c, struct sim_task *t)
 	c->run_from_ns = sim_now_ns;
 	c->stolen_ns = 0;
 	sl_switched(c->core, NULL, sim_now_ns);
+}
+
+/* A task of a higher class gets the CPU, whatever it does. */
+void sim_take(struct sim_cpu *c)
+{
+	sl_cpu_take(c->core, sim_now_ns);
+	if (c->running)
+		end_run(c);
+	c->burst_at_ns = SIM_NEVER;
+	c->tick_at_ns = SIM_NEVER;
+	c->above_from_ns = sim_now_ns;
+	c->above_until_ns = sim_instant(sim_now_ns + c->above_ns);
+	c->above_ns = 0;
+}
+
+/* It has had the CPU until now. */
+void sim_give_back(struct sim_cpu *c)
+{
+	u64 taken_ns = sim_now_ns - c->above_from_ns;
+
+	c->above_until_ns = 0;
+	sl_cpu_give_back(c->core);
+	c->overhead_ns += taken_ns;
+	sl_host_record(SL_RECORD_OVERHEAD, 0, c->idx, SL_OVERHEAD_STOLEN, taken_ns);
 }
 
 /* The running task will block until its op is completed. */

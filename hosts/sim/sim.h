@@ -103,6 +103,9 @@ struct sim_options {
 	bool has_detail;
 	bool no_fork;
 	const char *arrivals;
+	const char *above;		/* above.c; NULL: no task is */
+	const char *exits;
+	bool exits_regroup;		/* a task that ends leaves its group first */
 	/* Tasks exist before, asleep: all, as in Linux's guest, or those not spawned. */
 	bool arrivals_wake, roots_wake;
 	u32 smt, llc, node;		/* CPUs per core, cache, node; 0: see sched.h */
@@ -135,6 +138,7 @@ struct sim_task {
 	u64		owed_ns;	/* what the last run left to the call after it */
 	bool		has_begun;	/* start_ns is over */
 	bool		has_paid;	/* the next op's costs are over */
+	bool		has_left;	/* its group, and ends */
 	bool		is_in_call;	/* the CPU part of an I/O call is done */
 	u32		nr_children;	/* ended, not yet waited for */
 	struct sl_player player;	/* its place in the program */
@@ -154,6 +158,7 @@ enum sim_event_kind {
 	SIM_EVENT_TIMER,		/* the core's timers */
 	SIM_EVENT_DUMP,
 	SIM_EVENT_MACHINE,		/* of hosts/check: events.c */
+	SIM_EVENT_ABOVE,		/* the next task of a higher class */
 	SIM_EVENT_WAKE,			/* task: wake it */
 	SIM_EVENT_DEVICE,		/* task: its request is done */
 };
@@ -171,6 +176,9 @@ struct sim_cpu {
 	u64		resched_at_ns;
 	u64		tick_at_ns;	/* next tick that matters */
 	u64		stolen_ns;	/* by ticks, since run_start_ns */
+	u64		above_ns;	/* so long a task of a higher class wants it, */
+	u64		above_from_ns;	/* or had it, from then */
+	u64		above_until_ns;	/* until now or later; 0: none has it */
 	u64		kicked_at_ns;	/* last kick that was handled, and how many */
 	u32		nr_kicks;	/* at that instant got no program any further */
 	u64		busy_ns;
@@ -237,6 +245,8 @@ void sim_leave(struct sim_cpu *c);
 void sim_prepare_block(struct sim_task *t);
 void sim_wake(struct sim_task *t, u64 wake_flags, s32 waker_pid);
 bool sim_tick(void);
+void sim_take(struct sim_cpu *c);
+void sim_give_back(struct sim_cpu *c);
 int sim_attach(struct sim_task *t, const struct task_attr *attr, struct sim_task *parent);
 void sim_start(struct sim_task *t, struct sim_task *parent);
 void sim_cpu_end_all(void);
@@ -259,6 +269,11 @@ extern const struct sl_program_op sim_user_half_op;	/* it is never over */
 enum sim_next sim_interpret(struct sim_task *t);
 void sim_task_attach_all(void);
 void sim_task_begin(struct sim_task *t, struct sim_task *parent);
+
+/* above.c */
+int sim_above_parse(const struct sim_options *o, char *why, u32 why_bytes);
+void sim_above_push_all(void);
+void sim_above_begin(void);
 
 /* device.c */
 void sim_device_request(struct sim_task *t, u64 bytes);

@@ -27,6 +27,7 @@ SL_EXPORT int sl_task_set_attr(struct sl_task *t, u32 key, u64 value);
 SL_EXPORT void sl_task_set_weight(struct sl_task *t, u32 weight);
 SL_EXPORT void sl_task_set_affinity(struct sl_task *t, const struct cpumask *mask);
 void sl_task_set_exiting(struct sl_task *t);
+void sl_task_leave_group(struct sl_task *t);
 
 /* What it has run, and may still run: */
 void sl_task_set_slice(struct sl_task *t, u64 slice_ns);

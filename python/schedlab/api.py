@@ -152,6 +152,7 @@ def run(
     costs: Mapping[str, object] | None = None,
     io: Mapping[str, object] | None = None,
     topology: str | Mapping[str, int] = "",
+    above: Iterable[str] = (),
     host: str = "sim",
     parallel: bool = False,
     sandbox: bool = False,
@@ -189,6 +190,8 @@ def run(
         The simulated machine's device, such as `{"latency_ns": "50us", "depth": 4}`.
     topology : str or mapping of str to int, default ""
         CPUs per core, cache and NUMA node, such as `"smt=2,llc=8"`.
+    above : iterable of str, optional
+        When real-time tasks have a CPU: `"0:20ms:5ms"` is CPU 0, from 20 ms on, for 5 ms.
     host : str, default "sim"
         Where to run. An option that it does not have is refused.
     parallel : bool, default False
@@ -278,6 +281,7 @@ def sweep(
     costs: Mapping[str, object] | None = None,
     io: Mapping[str, object] | None = None,
     topology: str | Mapping[str, int] = "",
+    above: Iterable[str] = (),
     host: str = "sim",
     parallel: bool = False,
     sandbox: bool = False,
@@ -303,7 +307,7 @@ def sweep(
         Knobs by `POLICY.KNOB`; an iterable is swept, one value is for all cells.
     cpus : int or iterable of int, optional
         Numbers of CPUs to try; default: what each workload is meant for.
-    baseline, tick, costs, io, topology, host, parallel, sandbox, threads, kernel, scale, timeout : as for `run`
+    baseline, tick, costs, io, topology, above, host, parallel, sandbox, threads, kernel, scale, timeout : as for `run`
         For all cells.
     out : str or pathlib.Path, optional
         Folder with a folder per combination, in which its seeds are. Default: only the

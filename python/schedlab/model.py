@@ -180,7 +180,7 @@ def _numbers(known: Mapping[str, tuple[int, int]], example: str) -> Callable[[st
 
 def _number(name: str, text: str, low: int, high: int) -> int:
     """One number; a time has a unit, or is in nanoseconds."""
-    is_time = name != "depth"
+    is_time = name not in ("depth", "CPU")
     if text.isascii() and text.isdecimal():
         value = int(text)
     elif is_time:
@@ -216,6 +216,28 @@ def parse_topology(flag: str, given: Any) -> dict[str, int]:
     if problems:
         raise UsageError("\n".join(problems))
     return sizes
+
+
+def _above(flag: str, given: Any) -> list[str]:
+    """When real-time tasks have which CPU, each as CPU:START:LENGTH in nanoseconds, in order of time."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise UsageError(f"{flag} must be CPU:START:LENGTH, such as 0:20ms:5ms (got {given!r})")
+    found, problems = [], []
+    for item in map(str, given):
+        cpu, *times = item.split(":")
+        try:
+            if len(times) != 2:
+                raise UsageError("should read CPU:START:LENGTH, such as 0:20ms:5ms")
+            start_ns, length_ns = (
+                _number(name, text, low, 2**61)
+                for name, text, low in zip(("start", "length"), times, (0, 1), strict=True)
+            )
+            found.append((start_ns, _number("CPU", cpu, 0, CPUS_MAX - 1), length_ns))
+        except SchedlabError as error:
+            problems.append(f"{flag} {item}: {error}")
+    if problems:
+        raise UsageError("\n".join(problems))
+    return [f"{cpu}:{start_ns}:{length_ns}" for start_ns, cpu, length_ns in sorted(found)]
 
 
 def _items_of(names: Iterable[str]) -> dict[str, Any]:
@@ -301,6 +323,17 @@ class Machine(_Options):
         metavar="smt=N,llc=N,node=N",
         write=lambda sizes: ",".join(_pairs(sizes)),
         limits={"pattern": f"^({_TOPOLOGY})$"},
+    ).field()
+    #: When real-time tasks have a CPU: CPU:START_NS:LENGTH_NS.
+    above: list[str] = Option(  # noqa: RUF009, a field
+        "above",
+        "--above",
+        "texts",
+        "A real-time task, which no policy can hold up, has this CPU then: 0:20ms:5ms.",
+        _above,
+        default=(),
+        metavar="CPU:START:LENGTH",
+        limits={"items": {"type": "string", "pattern": "^[0-9]+:[0-9]+:[0-9]+$"}},
     ).field()
     #: Time between ticks in nanoseconds, 1,000 to 10**10; None: what each workload says.
     tick_ns: int | None = Option(
@@ -507,6 +540,7 @@ class RunResult(_Named, total=False):
     costs: list[str]
     io: list[str]
     topology: str
+    above: list[str]
     is_parallel: bool
     is_sandboxed: bool
     are_threads: bool

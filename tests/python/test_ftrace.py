@@ -178,7 +178,7 @@ def test_the_waker_is_named_unless_an_interrupt_woke():
     assert (20, 2, 0, Kind.ARRIVE, 0, 0) in found
 
 
-def test_a_kernel_thread_that_interrupts_is_part_of_the_task():
+def test_a_kernel_thread_that_interrupts_steals_from_the_task():
     found, _ = records_of(
         *wake(0, 101),
         switch(10, 0, 101),
@@ -187,7 +187,11 @@ def test_a_kernel_thread_that_interrupts_is_part_of_the_task():
         switch(40, 101, 0, state=1),
         end_ns=50,
     )
-    assert found[1:] == [(10, 1, 0, Kind.RUN, 0, 0), (40, 1, 0, Kind.STOP, Stop.BLOCKED, 30)]
+    assert found[1:] == [
+        (10, 1, 0, Kind.RUN, 0, 0),
+        (25, 0, 0, Kind.OVERHEAD, Overhead.STOLEN, 5),
+        (40, 1, 0, Kind.STOP, Stop.BLOCKED, 25),
+    ]
 
 
 def test_a_kernel_thread_between_two_tasks_is_overhead():

@@ -43,6 +43,40 @@ def test_credit_boosts_who_wakes_and_not_who_starts(simulator, tmp_path, arrival
         assert ran["t_ns"][0] - came["t_ns"][0] == wait_ms * 1_000_000
 
 
+LEAVER = """
+#include <scx/common.bpf.h>
+char _license[] SEC("license") = "GPL";
+static u64 nr_stopped, nr_left, nr_came;
+void BPF_STRUCT_OPS(l_stopping, struct task_struct *p, bool runnable)
+{
+	nr_stopped += !runnable;
+}
+void BPF_STRUCT_OPS(l_quiescent, struct task_struct *p, u64 deq_flags)
+{
+	nr_left++;
+}
+void BPF_STRUCT_OPS(l_runnable, struct task_struct *p, u64 enq_flags)
+{
+	nr_came++;
+}
+void BPF_STRUCT_OPS(l_exit, struct scx_exit_info *ei)
+{
+	bpf_printk("%llu %llu %llu", nr_stopped, nr_left, nr_came);
+}
+SCX_OPS_DEFINE(l_ops, .stopping = (void *)l_stopping, .quiescent = (void *)l_quiescent,
+	       .runnable = (void *)l_runnable, .exit = (void *)l_exit, .name = "leaver");
+"""
+
+
+@pytest.mark.parametrize(("exits", "times"), [("once", 3), ("regroup", 6)])
+def test_a_task_that_ends_leaves_its_group_first(simulator, tmp_path, exits, times):
+    """As where Linux has autogroups: each of three tasks stops twice, and comes once more."""
+    (tmp_path / "leaver.bpf.c").write_text(LEAVER)
+    found = simulated(simulator, tmp_path, WORKLOAD, tmp_path / "leaver.bpf.c", "--exits", exits)
+    assert found.answer["error"] is None
+    assert found.said[-1].split()[-3:] == [str(times)] * 3
+
+
 WATCHER = """
 #include <scx/common.bpf.h>
 char _license[] SEC("license") = "GPL";

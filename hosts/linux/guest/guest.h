@@ -10,6 +10,7 @@
  *	play.c    real processes play a workload program under the policy
  *	verbs.c   what each verb is on Linux, with ../tasks
  *	handover.c  locks and pipes
+ *	above.c   real-time tasks, beside the program
  *	device.c  what `read` and `write` wait for
  *	groups.c  its cgroups
  *	trace.c   records what the scheduler did, through tracefs
@@ -114,6 +115,14 @@ void verbs_begin(void);
 void verbs_end(struct shared_task *parent);
 extern const struct sl_player_ops verbs;
 
+/* ---- above.c: real-time tasks, beside the program ------------------------ */
+
+/* One of the next program has @cpu then, since its time 0. Return: 0, or -1: too many. */
+int above_add(u64 cpu, u64 start_ns, u64 length_ns);
+void above_begin(u64 start_ns);
+void above_end(void);
+
+void sleep_until_ns(u64 at_ns);
 /* Attach so long before time 0 from now on. */
 void play_lead(u64 ms);
 void play(struct policy *policy, const char *path);

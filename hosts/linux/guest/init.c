@@ -10,6 +10,7 @@
  *	set NAME VALUE       a knob of it
  *	hold MILLISECONDS    load and attach it, leave the CPUs to it so long
  *	device LATENCY PER_KIB CALL DEPTH    what `read` and `write` wait for, in ns
+ *	above CPU START LENGTH   a real-time task then, in ns since time 0 of the next program
  *	lead MILLISECONDS    attach so long before time 0 of a program
  *	play PATH            load and attach it, run a workload program under it
  *	exec MILLISECONDS PATH WORDS   run a program, interrupt it after so long
@@ -124,6 +125,17 @@ static void set_device(const char *latency)
 			   value[3]);
 }
 
+/* Of the line that strtok() is in the middle of. */
+static void add_above(const char *cpu)
+{
+	const char *start = strtok(NULL, " \n");
+	const char *length = strtok(NULL, " \n");
+
+	if (!length || above_add(strtoull(cpu, NULL, 0), strtoull(start, NULL, 0),
+				 strtoull(length, NULL, 0)))
+		frame_text("fatal", "more real-time tasks than the guest can have");
+}
+
 static void do_line(char *line, struct policy **policy)
 {
 	char *verb = strtok(line, " \n");
@@ -138,6 +150,10 @@ static void do_line(char *line, struct policy **policy)
 	}
 	if (!strcmp(verb, "lead")) {
 		play_lead(strtoull(first, NULL, 0));
+		return;
+	}
+	if (!strcmp(verb, "above")) {
+		add_above(first);
 		return;
 	}
 	if (!strcmp(verb, "device")) {

@@ -142,7 +142,7 @@ static void wait_for(u32 *word)
 		futex_wait(word, 0, ~0ULL);
 }
 
-static void sleep_until_ns(u64 at_ns)
+void sleep_until_ns(u64 at_ns)
 {
 	const struct timespec at = { .tv_sec = at_ns / (1000 * MS),
 				     .tv_nsec = at_ns % (1000 * MS) };
@@ -318,6 +318,7 @@ static void await_end(struct run *run)
 	while ((seen = __atomic_load_n(left, __ATOMIC_ACQUIRE)) &&
 	       monotonic_ns() < until_ns)
 		futex_wait(left, seen, until_ns);
+	above_end();
 	if (!seen) {
 		/* A process is forgotten just before it leaves its CPU; in real time an
 		 * emulator needs a while for that. */
@@ -344,6 +345,7 @@ static void play_attached(struct policy *policy, struct run *run)
 
 	lift_kernel_threads();
 	arm_tasks(run);
+	above_begin(s->start_ns);
 	sleep_until_ns(s->start_ns - lead_ms * MS - ATTACH_NS);
 	/* Before it is attached: a policy that forgets tasks shall forget others. */
 	lift_self(true);
@@ -383,6 +385,7 @@ void play(struct policy *policy, const char *path)
 	} else {
 		if (!groups_make(run.program) && !fork_tasks(&run))
 			play_attached(policy, &run);
+		above_end();
 		kill_tasks(&run);
 		groups_remove(run.program);
 		trace_send();

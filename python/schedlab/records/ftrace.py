@@ -7,9 +7,8 @@ which travel with the pages. From `sched_switch`, `sched_waking`, `sched_wakeup`
 and `sched_migrate_task` follow the same records that every other host writes.
 
 Must stay true: only tasks of the program get records of their own. A kernel
-thread that interrupts a task, which then goes on, is treated as an interrupt
-is: its moment counts as the task's. What else others use of a CPU is overhead,
-never idle time.
+thread that interrupts a task, which then goes on, steals its moment from that
+task's turn. What else others use of a CPU is overhead, never idle time.
 
 hosts/linux/record/lives.c makes records of the same events for another purpose: it
 follows trees of unknown processes on a machine that is in use, where an interruption
@@ -143,8 +142,8 @@ class _Converter:
         self.start_ns = trace.start_ns
         self.tasks = {pid: _Task(number) for pid, number in trace.tasks.items()}
         self.records: list[list[int]] = []
-        #: By CPU: the task that an outsider has taken it from, since when it
-        #: ran, and the records that are void if it just goes on.
+        #: By CPU: the task that an outsider has taken it from, since when it ran, and
+        #: the records that say so: its stop, which is void if it just goes on, and overhead.
         self.interrupted: dict[int, tuple[_Task, int, list[Any]]] = {}
         #: Who is on each CPU, and since when: for processes outside the program.
         self.outsiders: dict[int, tuple[int, int]] = {}
@@ -194,12 +193,14 @@ class _Converter:
         if task is None:
             self.outsiders[cpu] = (pid, t_ns)
             return
-        was, since_ns, void = self.interrupted.pop(cpu, (None, 0, ()))
+        was, since_ns, void = self.interrupted.pop(cpu, (None, 0, []))
         if was is task:
-            # It goes on where it was: nothing has happened but an interrupt.
-            task.state, task.since_ns = RUNNING, since_ns
-            for record in void:
-                record[3] = VOID
+            # It goes on where it was: its turn is longer by what was stolen from it.
+            stop, *stolen = void
+            stop[3] = VOID
+            for record in stolen:
+                record[4] = Overhead.STOLEN
+            task.state, task.since_ns = RUNNING, since_ns + t_ns - stop[0]
             return
         for other, (waiting, _, _) in list(self.interrupted.items()):
             if waiting is task:
