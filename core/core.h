@@ -248,6 +248,7 @@ static inline void copy_words(void *to, const void *from, u32 bytes)
 	typedef u64 __attribute__((may_alias)) word;
 
 	SL_ASSERT(bytes % sizeof(word) == 0);
+#pragma GCC unroll 32
 	for (u32 i = 0; i < bytes / sizeof(word); i++)
 		WRITE_ONCE(((word *)to)[i], ((const word *)from)[i]);
 }

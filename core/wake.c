@@ -124,7 +124,8 @@ static void make_runnable(struct sl_cpu *this_cpu, struct sl_cpu *cpu,
 		SL_CALL_OP(this_cpu, runnable, t, &t->p, enq_flags);
 	}
 	do_enqueue_task(this_cpu, cpu, t, enq_flags);
-	if (!cpu->curr && !cpu->is_scheduling)
+	/* On its local queue: local_dsq_enqueue() has done it. */
+	if (!cpu->curr && !cpu->is_scheduling && READ_ONCE(t->dsq) != &cpu->local)
 		sl_host_kick(cpu->id);
 	this_cpu->holds_lock = false;
 }
