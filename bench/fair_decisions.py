@@ -114,16 +114,20 @@ class FairQueue:
     def wake(self, pid: int, now_ns: int, *, is_new: bool) -> bool:
         """Queue a task that has come; whether who runs has to make way, or is asked again."""
         others = len(self.members())
-        is_asked_again = self.charge(now_ns) and others > 1
-        me = self.entities.setdefault(pid, Entity())
         was_delayed = pid in self.delayed
+        # Linux does the accounts of who runs only after a delayed task has its place (requeue_delayed_entity()).
+        is_asked_again = not was_delayed and self.charge(now_ns) and others > 1
+        me = self.entities.setdefault(pid, Entity())
+        owes = was_delayed and self.mean() <= me.v
         self.delayed.discard(pid)
-        if not was_delayed or not self.members() or self.mean() > me.v:
+        if not owes:
             count = len(self.members())
             lag = 0.0 if was_delayed or not count else me.lag * (count + 1) / count
             me.v = self.mean() - lag
             me.deadline = me.v + self.slice_ns / (2 if is_new else 1)
         self.waiting.add(pid)
+        if was_delayed:
+            is_asked_again = self.charge(now_ns) and others > 1
         return self.current is None or is_asked_again or self.best() == pid
 
     def run(self, pid: int, now_ns: int) -> None:

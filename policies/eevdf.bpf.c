@@ -37,6 +37,9 @@
  * @knob preempt enum never=0,linux=1,any=2,batch=3  what a wake-up preempts: nothing, as Linux
  *       does, or also a task with a later deadline; batch, as Linux does for SCHED_BATCH: one
  *       that has used its slice while others wait (default linux)
+ * @knob tick enum slice=0,group=1  when a tick takes the CPU: when the running task has used its slice, or
+ *       also when it is not eligible any more, as in a cgroup beside other runnable tasks, whose ticks
+ *       have Linux choose anew in all groups (default slice)
  * @shares weight within slice_ns
  * @work-conserving yes  a queued task is taken by the first CPU that is free
  * @starvation-free no  lag outlives a sleep: tasks that change weights meanwhile gain what others lose
@@ -52,6 +55,7 @@
 char _license[] SEC("license") = "GPL";
 
 enum { SLICE_SAME, SLICE_BURST, SLICE_PRIORITY };
+enum { TICK_SLICE, TICK_GROUP };
 enum { PREEMPT_NEVER, PREEMPT_LINUX, PREEMPT_ANY, PREEMPT_BATCH };
 
 #define EEVDF_DSQ 0
@@ -60,6 +64,7 @@ enum { PREEMPT_NEVER, PREEMPT_LINUX, PREEMPT_ANY, PREEMPT_BATCH };
 const volatile u64 slice_ns = 3000000;
 const volatile u32 slice_source = SLICE_SAME;
 const volatile u32 preempt = PREEMPT_LINUX;
+const volatile u32 tick = TICK_SLICE;
 
 #include <scx/policy/eevdf_lag.h>
 
@@ -99,7 +104,7 @@ void BPF_STRUCT_OPS(eevdf_quiescent, struct task_struct *p, u64 deq_flags)
 s32 BPF_STRUCT_OPS(eevdf_select_cpu, struct task_struct *p, s32 prev_cpu,
 		   u64 wake_flags)
 {
-	return select_cpu_and_insert(p, prev_cpu, wake_flags, own_slice_ns(p));
+	return select_cpu_and_insert(p, prev_cpu, wake_flags, tick == TICK_GROUP ? 1 : own_slice_ns(p));
 }
 
 /* The v of what runs on the CPU of @cc, at @now_ns. */
@@ -170,6 +175,7 @@ static void maybe_preempt(s32 cpu, const struct task_ctx *tc)
 		if (!time_before(tc->deadline, cc->deadline))
 			return;
 	}
+	cc->protected_v = v;
 	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }
 
@@ -182,8 +188,8 @@ void BPF_STRUCT_OPS(eevdf_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	}
 	tc->has_yielded = false;
-	scx_bpf_dsq_insert_vtime(p, EEVDF_DSQ, slice_left_ns(tc), tc->deadline,
-				 enq_flags);
+	scx_bpf_dsq_insert_vtime(p, EEVDF_DSQ, tick == TICK_GROUP ? 1 : slice_left_ns(tc),
+				 tc->deadline, enq_flags);
 	if (kick_idle_cpu(p, enq_flags))
 		return;
 	if ((enq_flags & SCX_ENQ_WAKEUP) || tc->is_new)
@@ -267,6 +273,15 @@ static void forgive_first(s32 cpu, struct task_struct *prev, const struct task_c
 	}
 }
 
+/* Whether a tick of a group leaves @tc the CPU: within the slice with which it got that, while it is eligible. */
+static bool is_protected(s32 cpu, const struct task_ctx *tc)
+{
+	const struct cpu_ctx *cc = ARRAY_ELEM_PTR(cpu_ctxs, cpu, SCX_CPUS_MAX);
+
+	return tick == TICK_GROUP && cc && !tc->has_yielded && time_before(tc->v, cc->protected_v) &&
+	       is_eligible(tc, mean_of(scx_bpf_now()));
+}
+
 /*
  * @prev is in no queue, and takes part if it is eligible and has not yielded. On
  * several CPUs it may happen that no task is eligible that this one could run: the
@@ -278,8 +293,14 @@ void BPF_STRUCT_OPS(eevdf_dispatch, s32 cpu, struct task_struct *prev)
 	bool takes_part = false;
 	u64 mean;
 
-	if (prev && tc)
+	if (prev && tc) {
 		charge(prev, tc);
+		if (is_protected(cpu, tc)) {
+			scx_bpf_task_set_slice(prev, 1);
+			note_running(cpu, tc);
+			return;
+		}
+	}
 	if (nr_delayed)
 		forgive_first(cpu, tc ? prev : NULL, tc && !tc->has_yielded ? tc : NULL);
 	if (scx_bpf_dsq_nr_queued(EEVDF_DSQ) > 0) {
@@ -314,6 +335,7 @@ void BPF_STRUCT_OPS(eevdf_running, struct task_struct *p)
 	bpf_spin_lock(&eevdf_lock);
 	nr_running++;
 	since_ns += now_ns;
+	updated_ns = now_ns;
 	bpf_spin_unlock(&eevdf_lock);
 	note_running(cpu, tc);
 }

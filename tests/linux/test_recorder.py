@@ -513,7 +513,11 @@ def test_a_copy_records_where_there_is_nothing_else(may_record, program, tmp_pat
     run = imported(root / "x.slev", tmp_path / "run")
     assert [task["name"] for task in run["tasks"]] == ["schedlab-record"]
     # What a call costs was measured there, as the slice was read, and both are known here.
-    assert 0 < run["recording"]["call_ns"] < 10**6
+    costs = run["recording"]["recorder_ns"]
+    assert set(costs) == {"call", "other_call", "switch", "wakeup"} and all(
+        0 < ns < 10**6 for ns in costs.values()
+    )
+    assert all(0 < run["recording"]["costs"][name] < 10**6 for name in ("switch_ns", "leave_ns"))
     assert run["recording"]["slice_ns"] == slice_of_linux()
 
 

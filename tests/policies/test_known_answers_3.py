@@ -371,14 +371,34 @@ def test_eevdf_who_is_not_eligible_any_more_makes_way(play, preempt, start_ms):
     assert played.starts_ms("editor")[:2] == [5, start_ms]
 
 
-@pytest.mark.parametrize("preempt", [0, 1, 2])
-def test_eevdf_who_owes_waits_for_the_end_of_the_slice(play, preempt):
-    """The debtor leaves at 14 ms, 2 ms ahead of V, and is back at V: the hog is eligible until 23 ms."""
+@pytest.mark.parametrize(
+    ("preempt", "sleep_ms", "start_ms"),
+    [(0, 3, 23), (1, 3, 23), (2, 3, 23), (0, 5, 23), (1, 5, 19), (2, 5, 19)],
+)
+def test_eevdf_a_task_that_owes_keeps_its_place(play, preempt, sleep_ms, start_ms):
+    """
+    The debtor leaves at 14 ms, 2 ms ahead of V, which moves half as fast as time. After 3 ms it is ahead still, and the
+    hog's slice lasts until 23 ms. After 5 ms it is 0.5 ms behind, and owed when the hog was last charged, 2 ms before at
+    most: so it is not moved to V, and the hog, as far ahead of V, makes way.
+    """
     jobs = workload(
-        task("debtor", 'run = "9ms"', 'sleep = "5ms"', 'run = "1ms"'), hog("hog"), tick="1ms", horizon="1s"
+        task("debtor", 'run = "9ms"', f'sleep = "{sleep_ms}ms"', 'run = "1ms"'),
+        hog("hog"),
+        tick="1ms",
+        horizon="1s",
     )
     played = play(jobs, "eevdf", slice_ns=9_000_000, preempt=preempt)
-    assert played.starts_ms("debtor") == [0, 10, 23]
+    assert played.starts_ms("debtor") == [0, 10, start_ms]
+
+
+@pytest.mark.parametrize(("tick", "turns_ms"), [(0, [2, 2, 4]), (1, [1, 2, 1])])
+def test_eevdf_a_tick_of_a_group_ends_the_slice_of_a_task_ahead(play, tick, turns_ms):
+    """
+    Of a group: at 1 ms a is ahead of V; at 2 ms b is at V, and stays, at 3 ms it is ahead.
+    """
+    jobs = workload(hog("a"), hog("b"), tick="1ms", horizon="24ms")
+    played = play(jobs, "eevdf", slice_ns=4_000_000, tick=tick)
+    assert [turn.ran_ms for turn in played.turns][:3] == turns_ms
 
 
 def test_eevdf_a_new_task_asks_for_half_a_slice_first(play):

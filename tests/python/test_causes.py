@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
+import json
 import random
 
 import pytest
 
 from schedlab.hosts.host import Job
 from schedlab.hosts.sim import SimHost
-from schedlab.measure.replay import program_of
+from schedlab.measure.replay import Added, load_recorded, program_of
 from schedlab.policy.build import build_policy
 from schedlab.policy.find import load_policy
+from schedlab.program.file import read_program
 from schedlab.records.file import Call, Kind, Stop, read_records, write_records
 
 MS = 1_000_000
@@ -138,7 +140,7 @@ def test_a_number_that_was_closed_is_another_descriptor(tmp_path):
 
 
 def test_a_writer_that_waited_for_room_has_as_much_room_in_the_replay(tmp_path):
-    """10,000 bytes fit, the third 5,000 did not: in a replay, too, the writer waits for the reader."""
+    """10,000 bytes fit, the third 5,000 did not: in a replay, too, the writer waits for the reader, page by page."""
     s = Story(2)
     s.run(2, 10)
     s.write(3, 5000)
@@ -158,7 +160,7 @@ def test_a_writer_that_waited_for_room_has_as_much_room_in_the_replay(tmp_path):
     s.stop(Stop.EXITED)
     program = program_of(s.records(tmp_path), name="x")
     assert passed(program, 1) == ["recv 10000B", "recv 5000B"]
-    assert passed(program, 2) == ["send 5000B"] * 3
+    assert passed(program, 2) == ["send 904B", "send 4KiB"] * 3
     assert program.objects["param"].tolist() == [0, 10000]
 
 
@@ -234,9 +236,54 @@ def test_a_replay_ends_whatever_was_recorded(simulator, tmp_path):
         session.close()
 
 
-def test_what_recording_a_call_costs_is_not_replayed(tmp_path):
-    """Task 1 makes two calls; task 2 ends 2 ns after its second."""
+@pytest.mark.parametrize(
+    ("added", "less"),
+    [
+        # Task 1 makes two calls; task 2 ends 2 ns after its second.
+        (Added(call=20), [2 * 20, 20 + 2]),
+        (Added(switch=7), [2 * 7, 7]),
+        # Task 2 wakes task 1, whose block ends by that.
+        (Added(leave=9), [0, 9]),
+        (Added(call=1, switch=2, leave=3), [2 + 4, 2 + 2 + 3]),
+    ],
+)
+def test_what_recording_and_switching_cost_is_not_replayed(tmp_path, added, less):
     records = request_and_answer(Call.READ).records(tmp_path)
-    work = [program_of(records, name="x", call_ns=ns).work_ns() for ns in (0, 20, 10**6)]
-    assert (work[0] - work[1]).tolist() == [2 * 20, 20 + 2]
-    assert all(0 < ns < 150 for ns in work[2].tolist()), "no more than there is after the first call"
+    work = [program_of(records, name="x", added=each).work_ns() for each in (Added(), added)]
+    assert (work[0] - work[1]).tolist() == less
+
+
+def test_what_was_added_is_at_most_what_there_is(tmp_path):
+    records = request_and_answer(Call.READ).records(tmp_path)
+    work = program_of(records, name="x", added=Added(call=10**6)).work_ns()
+    assert all(0 < ns < 150 for ns in work.tolist()), "no more than there is after the first call"
+
+
+def test_a_close_and_calls_that_are_not_recorded_cost_too(tmp_path):
+    """Of 12 calls one was recorded, a close, whose return is not in the records."""
+    s = Story(2)
+    s.run(1, 500)
+    s.call(Call.CLOSE, 5, ran=500)
+    s.stop(Stop.EXITED)
+    s.run(2, 300)
+    s.stop(Stop.EXITED)
+    added = Added(call=20, other_call=10)
+    program = program_of(s.records(tmp_path), name="x", tasks=[{"calls": 12}, {}], added=added)
+    assert program.work_ns().tolist() == [1000 - 20 - 11 * 10, 300]
+
+
+def test_a_machine_that_is_recorded_charges_for_it(tmp_path):
+    """What a replay is held against decides whether its switches cost what recording them does."""
+    request_and_answer(Call.READ).records(tmp_path)
+    (tmp_path / "s.slr").rename(tmp_path / "records.slr")
+    recording = {
+        "recorder_ns": {"call": 20, "switch": 2, "wakeup": 3},
+        "costs": {"switch_ns": 5, "leave_ns": 6, "ipi_ns": 9},
+    }
+    (tmp_path / "run.json").write_text(json.dumps({"recording": recording}))
+    plain, recorded = load_recorded(tmp_path), load_recorded(tmp_path, is_recorded=True)
+    assert plain.costs == {"switch_ns": 5, "leave_ns": 6, "ipi_ns": 9}
+    assert recorded.costs == {"switch_ns": 5 + 2, "leave_ns": 6 + 3, "ipi_ns": 9}
+    assert plain.program == recorded.program
+    # Two calls and two turns of task 1, 114 ns with them; 204 ns of task 2, which makes two, has one turn and wakes task 1.
+    assert read_program(plain.program).work_ns().tolist() == [114 - 2 * 20 - 2 * 7, 204 - (20 + 2) - 7 - 9]

@@ -217,6 +217,20 @@ def test_a_replay_has_the_recorded_slice_unless_another_is_set():
     assert with_slice([], ["rr"], run) == with_slice([], ["eevdf"], run | {"host": "sim"}) == []
 
 
+@pytest.mark.parametrize(
+    "load, busy_s, is_group", [(2.1, 0, True), (1.9, 0, False), (5.0, 30, True), (3.9, 120, False)]
+)
+def test_ticks_are_those_of_a_group_beside_others(load, busy_s, is_group):
+    """On two CPUs more than two tasks of other programs are runnable: load of which 120 s in a minute are two."""
+    metrics = {"elapsed_ns": 60 * 10**9, "busy_ns": busy_s * 10**9, "wait_ns_mean": 0.0, "tasks": 1}
+    run = {"host": "linux", "environment": {"cpus": 2, "load_1min": load}, "metrics": metrics}
+    assert (with_slice([], ["eevdf"], run)[1:] == ["eevdf.tick=group"]) == is_group
+    assert with_slice(["eevdf.tick=slice"], ["eevdf"], run)[::-1] == [
+        "eevdf.slice_ns=1400us",
+        "eevdf.tick=slice",
+    ]
+
+
 def test_what_no_policy_stands_for_is_said():
     run = {"host": "linux", "policy": "SCHED_DEADLINE:1ms/2ms/2ms", "cpus": 1}
     assert recorded_under(run).note == "no policy stands for SCHED_DEADLINE"

@@ -17,7 +17,7 @@
  *
  * Must stay true: what the kernel has lost, or the disk has refused, is counted
  * and said; the file is right up to its last SYNC whatever happens to us.
- * Read next: ring.c, which takes events off a ring.
+ * Read next: ring.c, which takes events off a ring; costs.c.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -41,9 +41,6 @@
 #define ROUND_MS 200
 #define BUFFER_KIB_DEFAULT 8192
 #define ORDER_BYTES_MAX 8192
-/* By which the cost of recording a system call is measured. */
-#define PROBE_CALLS 256
-#define PROBE_BATCHES 6
 
 struct capture {
 	struct ring rings[RECORD_CPUS_MAX];
@@ -56,7 +53,7 @@ struct capture {
 	uint64_t nr_lost;
 	uint64_t cpu_ns;	/* CPU time used up to the start of the file */
 	uint64_t drained_ns;
-	uint32_t call_ns;	/* what recording a system call adds to it */
+	uint32_t costs[NR_COSTS];
 	bool is_realtime;
 	int nr_buffered;
 	struct event buffer[EVENTS_BUFFERED];
@@ -172,6 +169,16 @@ static void put_slice(const struct selection *selection)
 		event_put(&e);
 }
 
+static void put_costs(void)
+{
+	for (int i = 0; i < NR_COSTS; i++) {
+		struct event e = { .kind = EVENT_COST, .flags = (uint8_t)i,
+				   .other = capture.costs[i], .t_ns = now_ns() };
+
+		event_put(&e);
+	}
+}
+
 int capture_begin(const char *path, const struct selection *selection,
 		  uint32_t depth, uint64_t *begin_ns)
 {
@@ -185,7 +192,6 @@ int capture_begin(const char *path, const struct selection *selection,
 		.is_all = selection->by == EVERY_TASK,
 		.depth_min = depth,
 		.recorder_pid = (uint32_t)getpid(),
-		.call_ns = capture.call_ns,
 	};
 
 	capture.fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
@@ -203,6 +209,7 @@ int capture_begin(const char *path, const struct selection *selection,
 	header.begin_wall_ns = time_of(CLOCK_REALTIME);
 	write_events(&header, sizeof(header));
 	put_slice(selection);
+	put_costs();
 	members_put(selection);
 	/* Only now is it known which tasks were there. */
 	header.begin_ns = now_ns();
@@ -411,40 +418,26 @@ static void open_rings(uint64_t buffer_bytes)
 		refuse("%s", failed ? failed : "no CPU can be recorded");
 }
 
-static uint64_t batch_ns(void)
+static void set_events(bool on)
 {
-	uint64_t from_ns = now_ns();
-
-	for (int i = 0; i < PROBE_CALLS; i++)
-		syscall(SYS_read, -1, NULL, 0);
-	return now_ns() - from_ns;
+	for (int i = 0; i < capture.nr_rings; i++) {
+		ring_enable(&capture.rings[i], on);
+		/* There is no file yet: what was seen is dropped. */
+		if (!on)
+			ring_drain(&capture.rings[i]);
+	}
 }
 
-/*
- * What recording one system call adds to it: the fastest of some batches with
- * the events on, less the fastest without. What was seen meanwhile is dropped,
- * since there is no file yet.
- */
-static uint32_t measure_call(void)
+/* Of what was seen before there is a file, the kernel's next event on each CPU would tell of the losses. */
+static void forget_events(void)
 {
-	uint64_t fastest[2] = { UINT64_MAX, UINT64_MAX };
-
-	for (int i = 0; i < 2 * PROBE_BATCHES; i++) {
-		bool is_on = i & 1;
-		uint64_t ns;
-
-		for (int r = 0; r < capture.nr_rings; r++)
-			ring_enable(&capture.rings[r], is_on);
-		ns = batch_ns();
-		if (ns < fastest[is_on])
-			fastest[is_on] = ns;
-	}
-	for (int r = 0; r < capture.nr_rings; r++) {
-		ring_enable(&capture.rings[r], false);
-		ring_drain(&capture.rings[r]);
-	}
-	return fastest[1] > fastest[0] ?
-		       (uint32_t)((fastest[1] - fastest[0]) / PROBE_CALLS) : 0;
+	set_events(false);
+	set_events(true);
+	visit_cpus();
+	set_events(false);
+	for (int i = 0; i < capture.nr_rings; i++)
+		capture.rings[i].nr_lost = ring_count_lost(&capture.rings[i]);
+	capture.nr_buffered = 0;
 }
 
 /* Several descriptors per CPU; the soft limit is often 1024. */
@@ -507,8 +500,8 @@ void capture_open(const struct capture_options *o)
 		refuse("%s", failed);
 	open_rings(bytes);
 	capture.is_realtime = !sched_setscheduler(0, SCHED_FIFO, &highest);
-	if (o->with_calls)
-		capture.call_ns = measure_call();
+	costs_measure(set_events, o->with_calls, capture.costs);
+	forget_events();
 }
 
 int capture_main(int argc, char **argv)

@@ -420,6 +420,15 @@ static void handle(const struct event *e)
 	case EVENT_SLICE:
 		c.slice_ns = e->other;
 		break;
+	case EVENT_COST:
+		if (e->flags < NR_COSTS)
+			c.costs[e->flags] = e->other;
+		break;
+	case EVENT_CALLS:
+		l = meant(e->pid);
+		if (l && l->number && c.has_begun)
+			l->nr_calls += e->other;
+		break;
 	case EVENT_THREAD:
 		c.cpus[e->cpu].thread = e->pid;
 		break;
@@ -474,8 +483,9 @@ static bool write_tasks(const char *path)
 
 		have_all_ended &= l->state == DEAD;
 		printf("{\"task\":%u,\"pid\":%u,\"parent\":%u,\"root\":%u,"
-		       "\"priority\":%u,\"name\":", i, l->pid, l->parent,
-		       l->root, l->priority);
+		       "\"priority\":%u,\"calls\":%llu,\"name\":", i, l->pid,
+		       l->parent, l->root, l->priority,
+		       (unsigned long long)l->nr_calls);
 		print_json(l->name, strnlen(l->name, NAME_BYTES));
 		puts("}");
 	}
@@ -529,7 +539,7 @@ int convert_main(int argc, char **argv)
 	dprintf(answer_fd,
 		"{\"tasks\":%u,\"events\":%llu,\"records\":%llu,\"lost\":%llu,"
 		"\"repairs\":%llu,\"inferred\":%llu,\"wakeups\":%llu,\"unwoken\":%llu,\"clocks_differ_ns\":%llu,\"origin_ns\":%llu,\"end_ns\":%llu,"
-		"\"cpus\":%u,\"tick_ns\":%llu,\"call_ns\":%u,\"slice_ns\":%u,\"is_whole\":%s,"
+		"\"cpus\":%u,\"tick_ns\":%llu,\"costs\":[%u,%u,%u,%u,%u,%u],\"slice_ns\":%u,\"is_whole\":%s,"
 		"\"have_all_ended\":%s}\n", c.nr_tasks,
 		(unsigned long long)events.nr,
 		(unsigned long long)nr_records,
@@ -540,7 +550,8 @@ int convert_main(int argc, char **argv)
 		(unsigned long long)c.origin_ns,
 		(unsigned long long)(c.end_ns - c.origin_ns),
 		c.header->nr_cpus, (unsigned long long)c.header->tick_ns,
-		c.header->call_ns, c.slice_ns,
+		c.costs[0], c.costs[1], c.costs[2], c.costs[3], c.costs[4],
+		c.costs[5], c.slice_ns,
 		events.is_whole ? "true" : "false",
 		have_all_ended ? "true" : "false");
 	return 0;

@@ -23,6 +23,7 @@ struct life {
 	u8 priority;		/* the kernel's: 100 + 20 + nice, or real-time */
 	bool is_meant;
 	bool is_exiting;
+	u64 nr_calls;		/* system calls, of any kind; 0: not counted */
 	u8 call;		/* SL_CALL_*: it is in that system call; 0 */
 	u64 since_ns;		/* it is in this state */
 	u64 started_ns;		/* it has run unseen since then; 0: it has not */
@@ -62,6 +63,7 @@ struct converter {
 	u64 nr_wakeups;		/* of sleepers */
 	u64 nr_unwoken;		/* sleepers that ran without one */
 	u64 nr_inferred;	/* starts that no switch told of */
+	u32 costs[NR_COSTS];
 	u32 slice_ns;		/* of the fair class; 0: not told */
 	u64 now_ns;		/* since the origin */
 };

@@ -42,7 +42,7 @@ struct events_header {
 	uint32_t is_all;	/* every task is meant, MEMBER or not */
 	uint32_t depth_min;	/* members are meant from this generation on */
 	uint32_t recorder_pid;	/* is not meant, even if all are */
-	uint32_t call_ns;	/* what recording a system call adds to it; 0: none is */
+	uint32_t unused;
 };
 
 /*
@@ -71,6 +71,9 @@ struct events_header {
  * RETURN   task      0             what it returned SL_CALL_*
  * THREAD   task      0             0                0; before the FORK of a thread
  * SLICE    0         its ns        0                0; of the fair class, where it is told
+ * COST     0         its ns        0                enum cost
+ * CALLS    task      how many      0                0; system calls of any kind, since it
+ *                    it has made                    has the CPU: stands before its SWITCH
  */
 enum event_kind {
 	EVENT_SWITCH = 1,
@@ -92,7 +95,20 @@ enum event_kind {
 	EVENT_RETURN,
 	EVENT_THREAD,
 	EVENT_SLICE,
+	EVENT_COST,
+	EVENT_CALLS,
 	NR_EVENT_KINDS,
+};
+
+/* What is CPU time of the recorded tasks: of recording, and of the machine without it. */
+enum cost {
+	COST_CALL,		/* recording a system call adds to it */
+	COST_OTHER_CALL,	/* ... to one that is not recorded while others are */
+	COST_SWITCH,
+	COST_WAKEUP,		/* ... to a block and the wake-up after it */
+	COST_MACHINE_SWITCH,
+	COST_MACHINE_LEAVE,	/* a block and the wake-up after it, beyond their switch */
+	NR_COSTS,
 };
 
 #define EVENT_IN_INTERRUPT 1
@@ -152,8 +168,13 @@ const char *tracepoints_find(bool with_yields, bool with_calls);
 /* Whether one of them may be recorded on all CPUs; NULL or why not. */
 const char *tracepoints_try(void);
 
-/* perf_event_open(2) of a tracepoint on a CPU, not enabled. Return: -errno. */
-int tracepoint_open(int id, int cpu, uint32_t watermark_bytes);
+/*
+ * perf_event_open(2) of a tracepoint on a CPU, not enabled. Samples of one that leads
+ * a group have the counts of all in it. Return: -errno.
+ */
+int tracepoint_open(int id, int cpu, uint32_t watermark_bytes, bool is_leader);
+/* One that only counts, while its leader is enabled. Return: -1 with errno. */
+int tracepoint_count(int id, int cpu, int leader);
 
 /* ---- calls.c: system calls by which tasks wait for each other --------------- */
 
@@ -164,11 +185,19 @@ uint8_t call_of(uint64_t id, const uint64_t *args);
 /* What @call is about: a descriptor, or an address made shorter. */
 uint32_t call_object(uint8_t call, const uint64_t *args);
 
+/* ---- costs.c: what recording costs ------------------------------------------ */
+
+/* @set_events turns the recording of events on and off. What is not known is 0. */
+void costs_measure(void (*set_events)(bool on), bool with_calls, uint32_t costs[NR_COSTS]);
+
 /* ---- ring.c: one CPU's ring ------------------------------------------------ */
 
 struct ring {
 	int cpu;
 	int fds[NR_TRACEPOINTS];	/* the first one's owns the memory; -1 */
+	int calls_fd;			/* counts system calls, of which the first one's samples tell; -1 */
+	bool counts_losses;		/* so do its samples; since Linux 6.0 */
+	uint64_t nr_calls;		/* as the last of these samples said */
 	void *memory;			/* a page for the kernel, then the data */
 	uint64_t data_bytes;		/* power of two */
 	uint64_t nr_lost;		/* as LOST records said */

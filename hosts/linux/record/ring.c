@@ -42,14 +42,16 @@ struct common {
 	int32_t pid;
 };
 
-/* PERF_SAMPLE_TIME | PERF_SAMPLE_PERIOD | PERF_SAMPLE_RAW */
+/* PERF_SAMPLE_TIME | PERF_SAMPLE_PERIOD, PERF_SAMPLE_READ of a leader, PERF_SAMPLE_RAW */
 struct sample {
 	struct perf_event_header header;
 	uint64_t t_ns;
 	uint64_t period;
-	uint32_t raw_bytes;
-	uint8_t raw[];
+	uint8_t rest[];
 } __attribute__((packed));
+
+/* What begins the rest: more than two bytes are in any event. */
+#define NR_IN_GROUP 2
 
 struct lost {
 	struct perf_event_header header;
@@ -199,18 +201,46 @@ static bool follow_current(struct ring *r, const struct event *e)
 	return true;
 }
 
+/* The task that leaves the CPU has made so many since it came. */
+static void put_calls(const struct event *change, uint64_t nr)
+{
+	struct event e = { .pid = change->pid, .cpu = change->cpu, .kind = EVENT_CALLS,
+			   .t_ns = change->t_ns, .other = nr > UINT32_MAX ? UINT32_MAX : (uint32_t)nr };
+
+	event_put(&e);
+}
+
+/* Take off what a leader's sample has counted. Return: the rest. */
+static const uint8_t *read_group(struct ring *r, const uint8_t *at, uint64_t *nr_calls)
+{
+	uint64_t group[1 + 2 * NR_IN_GROUP];
+	uint32_t words = 1 + NR_IN_GROUP * (1 + r->counts_losses), nr;
+
+	memcpy(&nr, at, sizeof(nr));
+	if (nr != NR_IN_GROUP)
+		return at;
+	memcpy(group, at, words * sizeof(group[0]));
+	*nr_calls = group[words - 1 - r->counts_losses] - r->nr_calls;
+	r->nr_calls += *nr_calls;
+	return at + words * sizeof(group[0]);
+}
+
 static void put_sample(struct ring *r, const struct sample *s)
 {
 	struct common common;
+	uint64_t nr_calls = 0;
+	const uint8_t *raw = read_group(r, s->rest, &nr_calls) + sizeof(uint32_t);
 
-	memcpy(&common, s->raw, sizeof(common));
+	memcpy(&common, raw, sizeof(common));
 	for (int i = 0; i < NR_TRACEPOINTS; i++) {
 		struct event e = { .cpu = (uint16_t)r->cpu, .t_ns = s->t_ns };
 
 		if (tracepoints[i].id != common.type)
 			continue;
 		e.kind = tracepoints[i].kind;
-		fill(&e, &tracepoints[i], s->raw, &common);
+		fill(&e, &tracepoints[i], raw, &common);
+		if (nr_calls)
+			put_calls(&e, nr_calls);
 		if (e.kind == EVENT_FORK)
 			members_forget(e.pid);
 		if (follow_current(r, &e))
@@ -279,12 +309,16 @@ void ring_drain(struct ring *r)
 
 uint64_t ring_count_lost(const struct ring *r)
 {
-	uint64_t values[2], nr = 0;
+	uint64_t values[1 + 2 * NR_IN_GROUP], nr = 0;
 
 	for (int i = 0; i < NR_TRACEPOINTS; i++) {
-		if (r->fds[i] >= 0 &&
-		    read(r->fds[i], values, sizeof(values)) == sizeof(values))
+		ssize_t bytes = r->fds[i] < 0 ? 0 : read(r->fds[i], values, sizeof(values));
+
+		/* A count and its losses; of a group, how many, then those of each. */
+		if (bytes == 2 * sizeof(values[0]))
 			nr += values[1];
+		else if (bytes == sizeof(values))
+			nr += values[2];
 	}
 	return nr;
 }
@@ -309,6 +343,9 @@ void ring_close(struct ring *r)
 			close(r->fds[i]);
 		r->fds[i] = -1;
 	}
+	if (r->calls_fd >= 0)
+		close(r->calls_fd);
+	r->calls_fd = -1;
 }
 
 static const char *map_ring(struct ring *r)
@@ -327,18 +364,42 @@ static const char *map_ring(struct ring *r)
 	return wrong;
 }
 
+/* The number of the tracepoint that makes such events; -1: it is not wanted. */
+static int tracepoint_of(uint8_t kind)
+{
+	for (int i = 0; i < NR_TRACEPOINTS; i++) {
+		if (tracepoints[i].kind == kind)
+			return tracepoints[i].id;
+	}
+	return -1;
+}
+
+/* Count all calls of the CPU, also those of which there is no sample. Return: 0, or -1 with errno. */
+static int count_calls(struct ring *r, int id)
+{
+	uint64_t values[1 + 2 * NR_IN_GROUP];
+
+	r->calls_fd = tracepoint_count(id, r->cpu, r->fds[0]);
+	if (r->calls_fd < 0)
+		return -1;
+	r->counts_losses = read(r->fds[0], values, sizeof(values)) == sizeof(values);
+	return 0;
+}
+
 const char *ring_open(struct ring *r, int cpu, uint64_t data_bytes)
 {
 	const char *failed = allocate_names();
+	int calls = tracepoint_of(EVENT_CALL);
 
-	*r = (struct ring){ .cpu = cpu, .data_bytes = data_bytes };
+	*r = (struct ring){ .cpu = cpu, .calls_fd = -1, .data_bytes = data_bytes };
 	for (int i = 0; i < NR_TRACEPOINTS; i++)
 		r->fds[i] = -1;
 	for (int i = 0; !failed && i < NR_TRACEPOINTS; i++) {
 		if (tracepoints[i].id < 0)
 			continue;
 		r->fds[i] = tracepoint_open(tracepoints[i].id, cpu,
-					    (uint32_t)(data_bytes / 4));
+					    (uint32_t)(data_bytes / 4),
+					    i == 0 && calls >= 0);
 		if (r->fds[i] < 0)
 			failed = strerror(-r->fds[i]);
 		else if ((tracepoints[i].kind == EVENT_CALL ||
@@ -347,7 +408,8 @@ const char *ring_open(struct ring *r, int cpu, uint64_t data_bytes)
 			       calls_filter()))
 			failed = strerror(errno);
 		else if (i == 0)
-			failed = map_ring(r);
+			failed = calls >= 0 && count_calls(r, calls) ?
+				strerror(errno) : map_ring(r);
 		else if (ioctl(r->fds[i], PERF_EVENT_IOC_SET_OUTPUT, r->fds[0]))
 			failed = strerror(errno);
 	}

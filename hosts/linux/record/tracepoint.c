@@ -169,7 +169,22 @@ const char *tracepoints_find(bool with_yields, bool with_calls)
 	return NULL;
 }
 
-int tracepoint_open(int id, int cpu, uint32_t watermark_bytes)
+int tracepoint_count(int id, int cpu, int leader)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_TRACEPOINT,
+		.size = sizeof(attr),
+		.config = (uint64_t)id,
+		/* A group has one clock. */
+		.use_clockid = 1,
+		.clockid = CLOCK_MONOTONIC,
+	};
+	long fd = syscall(SYS_perf_event_open, &attr, -1, cpu, leader, PERF_FLAG_FD_CLOEXEC);
+
+	return (int)fd;
+}
+
+int tracepoint_open(int id, int cpu, uint32_t watermark_bytes, bool is_leader)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_TRACEPOINT,
@@ -182,8 +197,8 @@ int tracepoint_open(int id, int cpu, uint32_t watermark_bytes)
 		 * throttled for good when a tick has had 400.
 		 */
 		.sample_type = PERF_SAMPLE_TIME | PERF_SAMPLE_PERIOD |
-			       PERF_SAMPLE_RAW,
-		.read_format = PERF_FORMAT_LOST,
+			       PERF_SAMPLE_RAW | (is_leader ? PERF_SAMPLE_READ : 0),
+		.read_format = PERF_FORMAT_LOST | (is_leader ? PERF_FORMAT_GROUP : 0),
 		.disabled = 1,
 		/* One clock for all CPUs, and for the launcher, which starts and ends commands. */
 		.use_clockid = 1,
@@ -196,7 +211,7 @@ int tracepoint_open(int id, int cpu, uint32_t watermark_bytes)
 
 	if (fd < 0 && errno == EINVAL) {
 		/* Before Linux 6.0: what is lost last of all is not counted. */
-		attr.read_format = 0;
+		attr.read_format = is_leader ? PERF_FORMAT_GROUP : 0;
 		fd = syscall(SYS_perf_event_open, &attr, -1, cpu, -1,
 			     PERF_FLAG_FD_CLOEXEC);
 	}
@@ -205,7 +220,7 @@ int tracepoint_open(int id, int cpu, uint32_t watermark_bytes)
 
 const char *tracepoints_try(void)
 {
-	int fd = tracepoint_open(tracepoints[0].id, 0, 4096);
+	int fd = tracepoint_open(tracepoints[0].id, 0, 4096, false);
 
 	if (fd >= 0) {
 		close(fd);

@@ -17,6 +17,7 @@
 #define LAG_SLACK_NS 3000ULL		/* a task ahead of V by no more is eligible */
 #define DEFAULT_PRIORITY 5
 #define LAG_SLICES 2
+#define UPDATE_AGE_MAX_NS 2000000ULL	/* of Linux's last accounts: half a tick, as a mean */
 #define NR_DELAYED_MAX 64	/* more that sleep and owe are not counted meanwhile */
 /* On several CPUs; below one tick, ordinary waiting would be forgone. */
 #define LAG_MIN_NS 20000000ULL
@@ -46,6 +47,11 @@ static s64 mean_sum;		/* of weight * (v - base), over all runnable tasks */
 static u64 total_weight;	/* of all runnable tasks, the running ones included */
 static u64 nr_running;
 static u64 since_ns;		/* sum of charged_ns of the running tasks; wraps */
+/*
+ * When a task last came, left or got a CPU: Linux does the accounts of the running task then and at ticks,
+ * but not as one wakes up that sleeps and owes, which gets its place by those before.
+ */
+static u64 updated_ns;
 /*
  * Tasks that sleep and owe. They count in V until one of them would be chosen, which is
  * when it is taken off ("delayed dequeue" in Linux), or wakes up.
@@ -115,6 +121,14 @@ static __always_inline u64 mean_at(u64 now_ns)
 	if (ahead_ns > 0)
 		sum += ahead_ns * (s64)VTIME_PER_NS;
 	return mean_base + (u64)divide_signed(sum, total_weight);
+}
+
+/* V as Linux had it at its last accounts. Context: eevdf_lock is held. */
+static __always_inline u64 mean_before(u64 now_ns)
+{
+	u64 oldest_ns = now_ns - UPDATE_AGE_MAX_NS;
+
+	return mean_at(time_before(updated_ns, oldest_ns) ? oldest_ns : updated_ns);
 }
 
 /* A task of @weight at @v does not count any more. Context: eevdf_lock is held. */
@@ -278,7 +292,7 @@ static bool end_delay(struct task_struct *p, struct task_ctx *tc, bool may_stay)
 		if (delayed[i].pid != p->pid)
 			continue;
 		free_delayed(i);
-		mean = mean_at(now_ns);
+		mean = mean_before(now_ns);
 		owes = time_before(mean, tc->v);
 		if (owes && may_stay)
 			break;
@@ -300,19 +314,20 @@ static void join(struct task_struct *p, struct task_ctx *tc)
 {
 	u64 weight = p->scx.weight;
 	u64 now_ns = scx_bpf_now();
-	bool still_owes = false;
+	bool still_owes = false, was_delayed = tc->is_delayed;
 	s64 lag;
 	u64 v;
 
-	if (tc->is_delayed && end_delay(p, tc, weight == tc->weight)) {
-		tc->charged_ns = now_ns;
+	if (was_delayed && end_delay(p, tc, weight == tc->weight)) {
+		tc->charged_ns = updated_ns = now_ns;
 		return;
 	}
 	lag = tc->lag;
 	if (weight != tc->weight)
 		lag = divide_signed(lag * (s64)tc->weight, weight);
 	bpf_spin_lock(&eevdf_lock);
-	v = mean_at(now_ns);
+	v = was_delayed ? mean_before(now_ns) : mean_at(now_ns);
+	updated_ns = now_ns;
 	if (lag < 0 && weight == tc->weight) {
 		lag = time_before(tc->v, v) ? 0 : (s64)(v - tc->v);
 		still_owes = lag < 0;
@@ -338,6 +353,7 @@ static void leave(struct task_struct *p, struct task_ctx *tc, bool is_asleep)
 
 	bpf_spin_lock(&eevdf_lock);
 	v = mean_at(now_ns);
+	updated_ns = now_ns;
 	tc->is_delayed = is_asleep && time_before(v, tc->v) && delay(p, tc);
 	if (!tc->is_delayed)
 		uncount(tc->v, tc->weight, v);

@@ -19,7 +19,9 @@ Read next: replay.py, which puts these operations among the others.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter, defaultdict, deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,8 +31,8 @@ from ..records.file import Call, Kind, Records, Stop
 Node = tuple[int, int, int]
 #: Which part of a reader's wake-ups out of polls has to point at a writer.
 SHARE_MIN = 0.2
-#: A channel holds a page, as a pipe does at least.
-CAPACITY_MIN = 4096
+#: A channel holds a page, as a pipe does at least, and a writer that waits for room waits for as much.
+PAGE = 4096
 
 
 @dataclass
@@ -72,6 +74,7 @@ class _Made:
     is_polled: bool = False
     has_been_empty: bool = False
     left: int = 0
+    n_parted: int = 0  #: Of a write: bytes that have their place among the operations.
 
 
 @dataclass
@@ -152,6 +155,8 @@ class _Calls:
         if made.kind == Call.READ and not made.wakes:
             made.at = row
         made.wakes.append(row)
+        if made.kind == Call.WRITE:
+            self.steps.append((row, made))
         if by.made is not None and by.made.kind != made.kind:
             ends = (by.made.node, made.node) if made.kind == Call.READ else (made.node, by.made.node)
             self.strong[ends] += 1
@@ -204,7 +209,12 @@ def find_causes(records: Records) -> Causes:
         found.absorbed.update(made.wakes)
         _put(found, made.at, Op(made.pid, "recv", inbox, sum(n for _, n in pieces)))
         for write, n_bytes in pieces:
-            _put(found, write.at, Op(write.pid, "send", inbox, n_bytes))
+            channel = channel_of[Call.WRITE, write.node]
+            if channel not in bounded:
+                _put(found, write.at, Op(write.pid, "send", inbox, n_bytes))
+                continue
+            for row, part in _parts(write, n_bytes, made.at, bounded[channel][1]):
+                found.ops.setdefault(row, []).insert(0, Op(write.pid, "send", inbox, part))
     found.capacity = {inbox: capacity for inbox, capacity in bounded.values()}
     for _, made in calls.steps:
         if made.kind == Call.WRITE and channel_of.get((Call.WRITE, made.node)) in bounded:
@@ -221,6 +231,23 @@ def _put(found: Causes, row: int, op: Op) -> None:
             other.n_bytes += op.n_bytes
             return
     ops.insert(0 if op.verb == "send" else len(ops), op)
+
+
+def _parts(write: _Made, n_bytes: int, read_at: int, capacity: int) -> Iterator[tuple[int, int]]:
+    """Pages of what is read of a write to a channel with a bound, each with the row at which it is written.
+
+    The first fill the channel; the others follow as the writer gets the CPU again, a page of room being enough for that.
+    """
+    steps = [write.at, *write.wakes]
+    n_later = max(write.result - capacity, 1)
+    while n_bytes:
+        part = min(n_bytes, PAGE)
+        beyond = write.n_parted - capacity
+        step = 0 if beyond < 0 else 1 + beyond * len(write.wakes) // n_later
+        step = min(step, bisect_right(steps, read_at) - 1, len(steps) - 1)
+        write.n_parted += part
+        n_bytes -= part
+        yield steps[max(step, 0)], part
 
 
 def _match(
@@ -272,20 +299,31 @@ def _empty(queue: deque[_Made], row: int) -> None:
 def _bounds(
     calls: _Calls, channel_of: dict[tuple[int, Node], int], matched: list[Any]
 ) -> dict[int, tuple[Any, int]]:
-    """The inbox and the bytes of channels with one reader whose writers waited for room."""
+    """The inbox and the bytes of channels with one reader whose writers waited for room, and then for no more than that.
+
+    A local socket wakes its writers when most of it is empty: each of their waits has that wake-up as its cause.
+    """
     inboxes: dict[int, set[Any]] = defaultdict(set)
     channels: dict[Any, set[int]] = defaultdict(set)
     level: Counter[int] = Counter()
-    highest: dict[int, int] = defaultdict(lambda: CAPACITY_MIN)
+    highest: dict[int, int] = defaultdict(lambda: PAGE)
     taken = {id(made): sum(n for _, n in pieces) for made, _, pieces in matched}
     for made, inbox, _ in matched:
         channel = channel_of[made.kind, made.node]
         inboxes[channel].add(inbox)
         channels[inbox].add(channel)
-    waited = set()
+    waited, late = set(), set()
     for row, made in calls.steps:
         channel = channel_of.get((made.kind, made.node), -1)
-        if channel < 0 or row != made.end:
+        if channel < 0:
+            continue
+        if row != made.end:
+            if (
+                row in made.wakes
+                and made.kind == Call.WRITE
+                and made.result + level[channel] < highest[channel] / 2
+            ):
+                late.add(channel)
             continue
         if made.kind == Call.READ:
             level[channel] -= taken.get(id(made), 0)
@@ -295,7 +333,7 @@ def _bounds(
         if made.wakes:
             waited.add(channel)
     found = {}
-    for channel in waited:
+    for channel in waited - late:
         inbox = next(iter(inboxes[channel]), None)
         if len(inboxes[channel]) == 1 and len(channels[inbox]) == 1:
             found[channel] = (inbox, highest[channel])

@@ -39,6 +39,8 @@ _OF_CLASS = {"SCHED_OTHER": "eevdf", "SCHED_BATCH": "eevdf", "SCHED_IDLE": "eevd
              "SCHED_RR": "rt_rr"}  # fmt: skip
 #: Tasks of these classes preempt, when they wake up or start, only who has used a slice (wakeup_preempt_fair()).
 _PREEMPT_NEVER = ("SCHED_BATCH", "SCHED_IDLE")
+#: Over which the machine's load is a mean.
+_LOAD_OVER_NS = 60_000_000_000
 #: Linux's slice of its fair class on one CPU; it grows with 1 + log2 of the CPUs, of which up to 8 count.
 _FAIR_SLICE_NS, _FAIR_CPUS_MAX = 700_000, 8
 
@@ -61,7 +63,7 @@ def recorded_under(run: Mapping[str, Any], folder: Path | None = None) -> Under:
         policy = _OF_CLASS.get(name, "eevdf")
         note = "" if name in _OF_CLASS else _mixed(run) if name == "Linux" else f"no policy stands for {name}"
         never = ("eevdf.preempt=batch",) if name in _PREEMPT_NEVER else ()
-        return Under(policy, (*fair_slice(run), *never) if policy == "eevdf" else (), note=note)
+        return Under(policy, (*fair_knobs(run), *never) if policy == "eevdf" else (), note=note)
     policy = given.partition(":")[0]
     files = (run.get("source") or {}).get("files") or []
     own = folder / files[0] if folder is not None and files else None
@@ -78,22 +80,39 @@ def recorded_under(run: Mapping[str, Any], folder: Path | None = None) -> Under:
     return Under(policy, settings, machine)
 
 
-def fair_slice(run: Mapping[str, Any]) -> tuple[str, ...]:
-    """The slice of the recorded machine's fair class: as it was read there, or by Linux's rule."""
+def fair_knobs(run: Mapping[str, Any]) -> tuple[str, ...]:
+    """The slice of the recorded machine's fair class, as it was read there or by Linux's rule; and its ticks."""
     slice_ns = (run.get("recording") or {}).get("slice_ns")
     if not slice_ns:
         cpus = int((run.get("environment") or {}).get("cpus") or run.get("cpus") or 1)
         slice_ns = _FAIR_SLICE_NS * min(cpus, _FAIR_CPUS_MAX).bit_length()
-    return (f"eevdf.slice_ns={slice_ns // 1000}us",)
+    return (
+        f"eevdf.slice_ns={slice_ns // 1000}us",
+        *(("eevdf.tick=group",) if _are_others_queued(run) else ()),
+    )
+
+
+def _are_others_queued(run: Mapping[str, Any]) -> bool:
+    """Whether other programs had more runnable tasks than there are CPUs.
+
+    Linux puts sessions and services into groups, so that ticks then have it choose among the groups, and in each anew.
+    """
+    environment, metrics = run.get("environment") or {}, run.get("metrics") or {}
+    cpus, elapsed_ns = int(environment.get("cpus") or 0), metrics.get("elapsed_ns") or 0
+    if not cpus or not elapsed_ns:
+        return False
+    waited_ns = (metrics.get("wait_ns_mean") or 0) * metrics.get("tasks", 0)
+    own = (metrics.get("busy_ns", 0) + waited_ns) / max(elapsed_ns, _LOAD_OVER_NS)
+    return bool((environment.get("load_1min") or 0) - own > cpus)
 
 
 def with_slice(settings: Sequence[str], policies: Sequence[str], run: Mapping[str, Any]) -> list[str]:
-    """Settings of a replay, with the slice of the recorded machine where they have none."""
+    """Settings of a replay, with the slice and the ticks of the recorded machine where they have none."""
     is_wanted = run.get("host") == "linux" and "eevdf" in policies
     given = {text.partition("=")[0].strip() for text in settings}
     return [
         *settings,
-        *(text for text in fair_slice(run) if is_wanted and text.partition("=")[0] not in given),
+        *(text for text in fair_knobs(run) if is_wanted and text.partition("=")[0] not in given),
     ]
 
 

@@ -3,7 +3,7 @@
 
 A wake-up on an idle CPU takes as long as an interrupt needs to get there and the CPU to leave its idle state. That
 is no task's CPU time, so a replay has it only if it charges for it (`ipi_ns`). What a switch costs is CPU time of the
-recorded tasks already.
+recorded tasks; the recorder measures it (costs.c), and replay.py takes it off.
 
 Invariant: only wake-ups between which and the run no other task had the CPU are counted.
 Read next: recording.py, which writes both into `run.json`; fidelity.py and replay.py, which read them.

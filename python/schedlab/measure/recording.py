@@ -312,7 +312,7 @@ def make_run(
         "clocks_differ_ns": converted.clocks_differ_ns,
         "recorder_cpu_ns": captured.cpu_ns if captured else None,
         "is_realtime": captured.is_realtime if captured else None,
-        "call_ns": converted.call_ns,
+        "recorder_ns": converted.recorder_ns,
     }
     _judge(run, out, converted, steal_ns)
     if run["error"] is None and not converted.tasks:
@@ -385,7 +385,7 @@ def _judge(run: dict[str, Any], out: Path, converted: Converted, steal_ns: dict[
     _write_table(table, out / "tasks.parquet", "zstd")
     _write_table(metrics_table(metrics), out / "metrics.parquet", "zstd")
     run["metrics"] = metrics.run
-    run["recording"]["costs"] = costs_of(records)
+    run["recording"]["costs"] = costs_of(records) | converted.machine_costs
     run["recording"]["disturbance"] = disturbance(timeline, steal_ns=steal_ns)
 
 

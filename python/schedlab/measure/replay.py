@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,7 @@ from ..metrics.consistency import check
 from ..metrics.timeline import Timeline
 from ..program import layout
 from ..program.file import Program, StringTable, find_program, program_bytes, read_program
-from ..records.file import Kind, Records, Stop, read_records
+from ..records.file import Call, Kind, Records, Stop, read_records
 from ..report.by_task import RECORDED
 from ..runs.case import folder_name
 from ..runs.folders import find_records
@@ -53,6 +54,30 @@ SLOTS_MAX = 16
 #: The first object of a program: a condition that is never awaited.
 NOBODY_WAITS = 0
 _VERB = layout.VERB_NUMBER
+
+
+@dataclass(frozen=True)
+class Added:
+    """CPU time that the recorder and the scheduler had, in ns each, and that the recorded tasks have been charged for."""
+
+    call: int = 0  #: Recording a system call.
+    other_call: int = 0  #: What one that is not recorded takes longer while others are.
+    switch: int = 0
+    leave: int = 0  #: A block and the wake-up after it, beyond their switch.
+
+    @classmethod
+    def of(cls, recording: Mapping[str, Any]) -> Added:
+        """As `run.json` has them."""
+        recorder, machine = recording.get("recorder_ns") or {}, recording.get("costs") or {}
+        return cls(
+            call=recorder.get("call", recording.get("call_ns") or 0),
+            other_call=recorder.get("other_call", 0),
+            switch=recorder.get("switch", 0) + machine.get("switch_ns", 0),
+            leave=recorder.get("wakeup", 0) + machine.get("leave_ns", 0),
+        )
+
+
+NOTHING_ADDED = Added()
 
 
 @dataclass
@@ -71,15 +96,17 @@ class _Task:
     blocked_ns: int | None = None
     is_fresh: bool = False  # it was preempted, and has had no CPU time since
     has_ended: bool = False
-    recorder_ns: int = 0  # CPU time so far that the recorder added, and that is not taken off yet
+    added_ns: int = 0  # CPU time so far that it did not ask for, and that is not taken off yet
+    added_share: float = 0.0  # and what part of its CPU time that is besides, in calls that were not recorded
     recorded_ns: int = 0  # CPU time, as its stops have it
     children: list[Any] = field(default_factory=list)
 
     def add(self, verb: str, a: int = 0, b: int = 0) -> None:
         """Append an op, after the CPU time that came before it."""
-        added_ns = min(self.pending_ns, self.recorder_ns)
+        self.added_ns += int(self.pending_ns * self.added_share)
+        added_ns = min(self.pending_ns, self.added_ns)
         self.pending_ns -= added_ns
-        self.recorder_ns -= added_ns
+        self.added_ns -= added_ns
         self.recorded_ns -= added_ns
         if self.pending_ns:
             self.ops.append([_VERB["run"], 0, 0, self.pending_ns])
@@ -123,10 +150,10 @@ class _Task:
 class _Reader:
     """Walks records in order and writes down what each task did."""
 
-    def __init__(self, records: Records, call_ns: int):
+    def __init__(self, records: Records, added: Added, shares: Mapping[int, float]):
         self.records = records
-        #: What recording a system call added to it.
-        self.call_ns = call_ns
+        self.added = added
+        self.shares = shares
         self.tasks: dict[int, _Task] = {}
         self.on_cpu: dict[int, _Task] = {}
         self.causes = find_causes(records)
@@ -137,7 +164,8 @@ class _Reader:
 
     def read(self) -> None:
         handlers = {Kind.ARRIVE: self.arrive, Kind.WAKE: self.wake, Kind.RUN: self.run, Kind.STOP: self.stop,
-                    Kind.ATTR: self.attribute, Kind.OVERHEAD: self.overhead, Kind.RETURN: self.end_call}  # fmt: skip
+                    Kind.ATTR: self.attribute, Kind.OVERHEAD: self.overhead, Kind.CALL: self.call,
+                    Kind.RETURN: self.end_call}  # fmt: skip
         for row, (t_ns, task, cpu, kind, flags, arg) in enumerate(self.records.events.tolist()):
             self.row = row
             for op in self.causes.ops.get(row, ()):
@@ -171,7 +199,7 @@ class _Reader:
         task.add(verb, number, n_bytes)
 
     def arrive(self, t_ns: int, pid: int, _cpu: int, _flags: int, by_pid: int) -> None:
-        task = self.tasks[pid] = _Task()
+        task = self.tasks[pid] = _Task(added_share=self.shares.get(pid, 0.0))
         by = self._by(by_pid, t_ns)
         if by is None:
             task.arrival_ns = t_ns
@@ -185,6 +213,7 @@ class _Reader:
         if task.blocked_ns is None:
             return  # it only completes an arrival
         by = self._by(by_pid, t_ns)
+        (by or task).added_ns += self.added.leave
         if self.row in self.causes.absorbed:
             pass
         elif by is None:
@@ -197,6 +226,7 @@ class _Reader:
     def run(self, t_ns: int, pid: int, cpu: int, _flags: int, _arg: int) -> None:
         task = self.on_cpu[cpu] = self.tasks[pid]
         task.since_ns, task.used_ns, task.overhead_ns = t_ns, 0, 0
+        task.added_ns += self.added.switch
 
     def stop(self, t_ns: int, pid: int, cpu: int, flags: int, ran_ns: int) -> None:
         task = self.tasks[pid]
@@ -215,8 +245,12 @@ class _Reader:
             task.add("exit")
             task.has_ended = True
 
+    def call(self, _t_ns: int, pid: int, _cpu: int, call: int, _arg: int) -> None:
+        if call == Call.CLOSE:  # its end is not in the records
+            self.tasks[pid].added_ns += self.added.call
+
     def end_call(self, _t_ns: int, pid: int, *_: int) -> None:
-        self.tasks[pid].recorder_ns += self.call_ns
+        self.tasks[pid].added_ns += self.added.call
 
     def attribute(self, t_ns: int, pid: int, _cpu: int, key: int, value: int) -> None:
         task = self._by(pid, t_ns)
@@ -276,16 +310,29 @@ def _order(tasks: dict[int, _Task]) -> list[int]:
     return order
 
 
+def _shares_of_calls(records: Records, tasks: list[Any], call_ns: int) -> dict[int, float]:
+    """By task, the part of its CPU time by which its calls that were not recorded took longer."""
+    if not call_ns:
+        return {}
+    kind, task = records.events["kind"], records.events["task"]
+    size = len(tasks) + 1
+    recorded = np.bincount(task[kind == Kind.CALL], minlength=size)
+    is_stop = kind == Kind.STOP
+    ran_ns = np.bincount(task[is_stop], weights=records.events["arg"][is_stop], minlength=size)
+    others = {pid: known.get("calls", 0) - int(recorded[pid]) for pid, known in enumerate(tasks, 1)}
+    return {pid: min(nr * call_ns / ran_ns[pid], 1.0) for pid, nr in others.items() if nr > 0 < ran_ns[pid]}
+
+
 def program_of(
     records: Records,
     *,
     name: str,
     source: Program | None = None,
     tasks: list[Any] | None = None,
-    call_ns: int = 0,
+    added: Added = NOTHING_ADDED,
 ) -> Program:
-    """Make a program of records, without what recording each system call has cost."""
-    reader = _Reader(records, call_ns)
+    """Make a program of records, without the CPU time that was added to what its tasks asked for."""
+    reader = _Reader(records, added, _shares_of_calls(records, tasks or [], added.other_call))
     reader.read()
     order = _order(reader.tasks)
     index = {pid: position for position, pid in enumerate(order)}
@@ -395,8 +442,8 @@ def _bytes(
 # ---- runs --------------------------------------------------------------------
 
 
-def load_recorded(folder: Path) -> Workload:
-    """Make a workload of the folder of a run."""
+def load_recorded(folder: Path, *, is_recorded: bool = False) -> Workload:
+    """Make a workload of the folder of a run; its costs are those of a machine that is recorded, or of one that is not."""
     folder = Path(folder)
     file = find_records(folder)
     run = read_run(folder / "run.json")
@@ -413,7 +460,7 @@ def load_recorded(folder: Path) -> Workload:
         name=name,
         source=find_program(folder, run.get("program_hash")),
         tasks=run.get("tasks"),
-        call_ns=recording.get("call_ns", 0),
+        added=Added.of(recording),
     )
     events = records.events
     used = np.unique(events["cpu"][events["kind"] == Kind.RUN])
@@ -428,10 +475,18 @@ def load_recorded(folder: Path) -> Workload:
         # A command of Linux may have been kept from some CPUs.
         cpus=records.n_cpus if is_ours else max(len(used), 1),
         cpus_min=int(program.header["nr_cpus_min"]),
-        costs=recording.get("costs") or {},
+        costs=_costs_of(recording, is_recorded=is_recorded),
         program=program.data,
         are_roots_woken=run.get("host") == "linux",
     )
+
+
+def _costs_of(recording: Mapping[str, Any], *, is_recorded: bool) -> dict[str, int]:
+    """What the machine charges, without the calls: plain recordings have none."""
+    costs, recorder = dict(recording.get("costs") or {}), recording.get("recorder_ns") or {}
+    for name, word in (("switch_ns", "switch"), ("leave_ns", "wakeup")) if is_recorded else ():
+        costs[name] = costs.get(name, 0) + recorder.get(word, 0)
+    return costs
 
 
 def keep_recorded(folder: Path, out: Path, workload: Workload) -> None:

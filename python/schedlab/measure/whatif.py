@@ -43,7 +43,7 @@ from ..stats.inference import CONFIDENCE, compare_paired
 from ..workload.find import load_workload
 from ..workload.model import Workload
 from .confirm import class_of, confirm, record_again, recorded_command
-from .fidelity import TOO_FAR, fair_slice, fidelity_of, grade_metric, recorded_under
+from .fidelity import TOO_FAR, fair_knobs, fidelity_of, grade_metric, recorded_under
 from .forecast import forecast
 from .recording import import_trace
 from .replay import keep_recorded, load_recorded, read_run
@@ -206,7 +206,7 @@ def what_if(
     if under is not None:
         names = [under.policy, *(name for name in names if not _is_same(name, under.policy))]
         # Linux's fair class has the recorded machine's slice, as baseline and as an alternative.
-        fair = fair_slice(subject.run) if "eevdf" in names and subject.run.get("host") == "linux" else ()
+        fair = fair_knobs(subject.run) if "eevdf" in names and subject.run.get("host") == "linux" else ()
         settings = _with_defaults(settings, under.settings or fair)
         for word, values in under.options.items():
             options.setdefault(word, values)

@@ -76,10 +76,22 @@ class Converted:
     #: `n_cpus`, `tick_ns`: Of the machine.
     n_cpus: int
     tick_ns: int
-    call_ns: int  #: What recording a system call added to it, in nanoseconds; 0 where none was.
+    #: As `enum cost` of record.h has them, in nanoseconds; 0: not known.
+    costs: list[int] = field(repr=False)
     slice_ns: int  #: Of the fair class, in nanoseconds; 0: the machine did not tell.
     is_whole: bool  #: Whether the recording was ended in order.
     have_all_ended: bool  #: Whether every task has ended.
+
+    @property
+    def recorder_ns(self) -> dict[str, int]:
+        """What recording added to the CPU time of the recorded tasks, where that was measured."""
+        names = ("call", "other_call", "switch", "wakeup")
+        return {name: ns for name, ns in zip(names, self.costs, strict=False) if ns}
+
+    @property
+    def machine_costs(self) -> dict[str, int]:
+        """What switches cost without it, as `--cost` names them, where that was measured."""
+        return {name: ns for name, ns in zip(("switch_ns", "leave_ns"), self.costs[4:], strict=True) if ns}
 
 
 def program() -> str:
