@@ -2,11 +2,10 @@
 /*
  * lottery.bpf.c - the task whose ticket is drawn runs next (report 5).
  *
- * Every runnable task holds tickets: its attribute, changeable while it runs, or else
- * its weight, which is 100 at nice 0. Whenever a slice ends, one of all tickets is
- * drawn, those of the task that just ran included, and its holder gets the next slice.
- * With compensation, a task that used a fraction f of its slice holds 1/f times its
- * tickets until it runs again, so that one that blocks often still gets its share.
+ * Every runnable task holds tickets: its attribute or, without one, its weight, which
+ * is 100 at nice 0. When a slice ends, one of all tickets is drawn; its holder gets the
+ * next slice. With compensation, a task that used a fraction f of its slice holds 1/f
+ * times its tickets until it runs again: one that blocks often still gets its share.
  *
  * Good at: shares in proportion to tickets, for any mix, without memory; none starves.
  * Bad at: everything that needs a bound. After n draws a share of p is still off by

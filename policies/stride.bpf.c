@@ -2,17 +2,16 @@
 /*
  * stride.bpf.c - shares by tickets, as the lottery's, but without chance.
  *
- * Every task has a pass, which grows with its CPU time, divided by its tickets. One
- * queue for all CPUs, in the order of passes; a free CPU takes the first task. The
- * global pass grows as that of a task would that held the tickets of all runnable
- * tasks: a task that has had just its share is there.
+ * Every task has a pass, which grows with its CPU time, divided by its tickets: its
+ * attribute or, without one, its weight, which is 100 at nice 0. One queue for all
+ * CPUs, in the order of passes; a free CPU takes the first task. The global pass grows
+ * as that of a task would that held the tickets of all runnable tasks: a task that has
+ * had just its share is there.
  *
  *	leaves:  remain := pass - global pass       (late or early, by how much)
  *	joins:   pass   := global pass + remain     (sleep neither earns nor costs)
  *	new:     remain := one slice's worth        (as if it had just run)
  *	tickets change: remain := remain * old / new
- *
- * Tickets are the task's attribute or, without one, its weight, which is 100 at nice 0.
  *
  * Good at: exact shares. Of any two tasks that want to run all the time, on one CPU,
  * neither is ever more than one slice off its part of what the two have had.
