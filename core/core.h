@@ -100,7 +100,8 @@ struct sl_cpu {
 	bool		must_quiesce;	/* another CPU waits for its next sl_schedule() */
 	struct sl_task	*curr;		/* NULL: idle */
 	bool		is_scheduling;	/* between the start of a pick and its end */
-	bool		is_taken;	/* a higher class has it, see sl_cpu_take() */
+	bool		is_taken;	/* a higher class has it, see sl_cpu_take(); */
+	bool		is_released;	/* it, or the one before it, found a task running */
 
 	/* This CPU alone touches: */
 	bool		holds_lock;	/* its own, and so must not take another's */

@@ -356,8 +356,8 @@ bool sl_tick(struct sl_cpu *cpu, u64 now_ns, u64 late_ns)
  * @now_ns: the running task, if there is one, is charged until then
  *
  * S46: what ran waits at the head of the local queue if it has slice left, and is
- * enqueued otherwise; then ops.cpu_release() is called. No sl_schedule() comes until
- * sl_cpu_give_back(), right after which one does.
+ * enqueued otherwise; then ops.cpu_release() is called. An idle CPU was not the policy's
+ * to release. No sl_schedule() comes until sl_cpu_give_back(), right after which one does.
  *
  * Context: on the CPU concerned, no lock held.
  */
@@ -387,7 +387,9 @@ void sl_cpu_take(struct sl_cpu *cpu, u64 now_ns)
 	/* A run that ends meanwhile counts what is left as idle. */
 	cpu->idle_since_ns = now_ns;
 	cpu->is_taken = true;
-	SL_CALL_OP(cpu, cpu_release, NULL, cpu->id, &args);
+	cpu->is_released = t;
+	if (t)
+		SL_CALL_OP(cpu, cpu_release, NULL, cpu->id, &args);
 	cpu->is_scheduling = false;
 	cpu->holds_lock = false;
 	sl_unlock(&cpu->lock);
@@ -401,7 +403,8 @@ void sl_cpu_give_back(struct sl_cpu *cpu)
 
 	sl_lock(&cpu->lock);
 	cpu->holds_lock = true;
-	SL_CALL_OP(cpu, cpu_acquire, NULL, cpu->id, &args);
+	if (cpu->is_released)
+		SL_CALL_OP(cpu, cpu_acquire, NULL, cpu->id, &args);
 	cpu->holds_lock = false;
 	sl_unlock(&cpu->lock);
 	flush(cpu);

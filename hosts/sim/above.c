@@ -28,28 +28,41 @@ static int by_start(const void *a, const void *b)
 	return (one->start_ns > other->start_ns) - (one->start_ns < other->start_ns);
 }
 
+/* Take the number before @end, or before the text's end where @end is a comma. */
+static bool take_number(const char **text, char end, u64 *number)
+{
+	char *rest;
+
+	if (**text < '0' || **text > '9')
+		return false;
+	*number = strtoull(*text, &rest, 10);
+	if (*rest != end && (*rest || end != ','))
+		return false;
+	*text = *rest ? rest + 1 : rest;
+	return true;
+}
+
 /* Return: 0, or -1 with @why filled in. */
 int sim_above_parse(const struct sim_options *o, char *why, u32 why_bytes)
 {
 	const char *text = o->above;
-	unsigned long long start_ns, length_ns;
-	u32 cpu;
-	int used;
+	u64 cpu, start_ns, length_ns;
 
 	nr = next = 0;
-	for (; text && *text; text += text[used] == ',' ? used + 1 : used) {
-		used = 0;
-		if (sscanf(text, "%u:%llu:%llu%n", &cpu, &start_ns, &length_ns, &used) != 3 ||
-		    (text[used] && text[used] != ',') || cpu >= o->nr_cpus || !length_ns ||
+	while (text && *text) {
+		const char *one = text;
+
+		if (!take_number(&text, ':', &cpu) || !take_number(&text, ':', &start_ns) ||
+		    !take_number(&text, ',', &length_ns) || cpu >= o->nr_cpus || !length_ns ||
 		    start_ns > SIM_TIME_MAX || length_ns > SIM_TIME_MAX) {
 			snprintf(why, why_bytes,
 				 "--above: '%.40s' does not begin with CPU:START_NS:LENGTH_NS, of a CPU from 0 to %u",
-				 text, o->nr_cpus - 1);
+				 one, o->nr_cpus - 1);
 			return -1;
 		}
 		list = realloc(list, (nr + 1ULL) * sizeof(*list));
 		SL_ASSERT(list);
-		list[nr++] = (struct above){ start_ns, length_ns, cpu };
+		list[nr++] = (struct above){ start_ns, length_ns, (u32)cpu };
 	}
 	if (nr)
 		qsort(list, nr, sizeof(*list), by_start);
