@@ -194,6 +194,18 @@ def test_a_kernel_thread_that_interrupts_steals_from_the_task():
     ]
 
 
+def test_a_task_that_goes_on_by_way_of_idle_has_run_all_the_time():
+    found, _ = records_of(
+        *wake(0, 101),
+        switch(10, 0, 101),
+        switch(20, 101, 0),
+        switch(24, 0, 101),
+        switch(40, 101, 0, state=1),
+        end_ns=50,
+    )
+    assert found[1:] == [(10, 1, 0, Kind.RUN, 0, 0), (40, 1, 0, Kind.STOP, Stop.BLOCKED, 30)]
+
+
 def test_a_kernel_thread_between_two_tasks_is_overhead():
     found, _ = records_of(
         *wake(0, 101),

@@ -86,6 +86,10 @@ def test_what_is_done_is_not_done_again_and_what_is_missing_is_named(bench, monk
     )
 
     def measure(name, place, linux_class, folder, *, is_source):
+        if not (place / "warm").exists():
+            (place / "warm").touch()
+            assert not is_source
+            return run(linux_class, 1)
         assert is_source == (int(folder.name[-1]) < bench.SOURCES)
         done.append(folder.name)
         if len(done) == 8:

@@ -195,12 +195,13 @@ class _Converter:
             return
         was, since_ns, void = self.interrupted.pop(cpu, (None, 0, []))
         if was is task:
-            # It goes on where it was: its turn is longer by what was stolen from it.
+            # It goes on where it was: its turn is longer by what was stolen from it. A
+            # moment in which the CPU was about to be idle is the task's.
             stop, *stolen = void
             stop[3] = VOID
             for record in stolen:
                 record[4] = Overhead.STOLEN
-            task.state, task.since_ns = RUNNING, since_ns + t_ns - stop[0]
+            task.state, task.since_ns = RUNNING, since_ns + sum(record[5] for record in stolen)
             return
         for other, (waiting, _, _) in list(self.interrupted.items()):
             if waiting is task:
