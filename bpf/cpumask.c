@@ -18,7 +18,7 @@ static u32 nr_words(void)
 
 struct bpf_cpumask *bpf_cpumask_create(void)
 {
-	struct bpf_cpumask *mask = sl_host_helper_fails() ? NULL : sl_host_alloc(sizeof(*mask));
+	struct bpf_cpumask *mask = alloc_for_policy(sizeof(*mask));
 
 	if (mask)
 		mask->usage = 1;

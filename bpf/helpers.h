@@ -16,6 +16,12 @@
 #define sl_host_helper_fails() false
 #endif
 
+/* Zeroed memory for what a policy asks for; NULL: refused, or there is none. */
+static inline void *alloc_for_policy(u64 bytes)
+{
+	return sl_host_helper_fails() ? NULL : sl_host_alloc(bytes);
+}
+
 #define SL_MAPS_MAX 64
 #define SL_TIMERS_MAX 256
 

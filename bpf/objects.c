@@ -25,7 +25,7 @@ struct sl_object {
 /* Return: zeroed; NULL: no memory. */
 void *sl_obj_new(u64 bytes)
 {
-	struct sl_object *o = sl_host_helper_fails() ? NULL : sl_host_alloc(sizeof(*o) + bytes);
+	struct sl_object *o = alloc_for_policy(sizeof(*o) + bytes);
 
 	if (!o)
 		return NULL;

@@ -205,7 +205,8 @@ struct sl_core {
 extern struct sl_core sl_core;
 
 /* Is the policy asked, and has it this operation? Linux's SCX_HAS_OP(). */
-#define SL_HAS_OP(name) (READ_ONCE(sl_core.asked) & (1U << SL_IN_##name))
+#define SL_HAS_OP(name) SL_IS_ASKED(READ_ONCE(sl_core.asked), name)
+#define SL_IS_ASKED(asked, name) ((asked) & (1U << SL_IN_##name))
 /* The built-in FIFO decides, as of a policy without operations. */
 #define sl_is_bypassed() (!SL_HAS_OP(NOTHING))
 

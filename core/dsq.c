@@ -295,7 +295,7 @@ s32 scx_bpf_create_dsq(u64 dsq_id, s32 node)
 
 	if ((dsq_id & SCX_DSQ_FLAG_BUILTIN) || node < -1 || node >= (s32)sl_core.nr_nodes)
 		return -EINVAL;
-	fresh = sl_host_helper_fails() ? NULL : sl_host_alloc(sizeof(*fresh));
+	fresh = alloc_for_policy(sizeof(*fresh));
 	if (!fresh)
 		return -ENOMEM;
 	dsq_init(fresh, dsq_id, -1);

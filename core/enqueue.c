@@ -253,7 +253,7 @@ static void do_enqueue_task(struct sl_cpu *this_cpu, struct sl_cpu *cpu,
 	u32 asked = READ_ONCE(sl_core.asked);
 	u64 seq;
 
-	if (unlikely(!(asked & (1U << SL_IN_NOTHING)))) {
+	if (unlikely(!SL_IS_ASKED(asked, NOTHING))) {
 		t->ddsp_dsq_id = SCX_DSQ_INVALID;
 		goto global;
 	}
@@ -268,7 +268,7 @@ static void do_enqueue_task(struct sl_cpu *this_cpu, struct sl_cpu *cpu,
 		sl_event(this_cpu, ENQ_SKIP_MIGRATION_DISABLED);
 		goto local;
 	}
-	if (unlikely(!(asked & (1U << SL_IN_enqueue))))
+	if (unlikely(!SL_IS_ASKED(asked, enqueue)))
 		goto global;
 
 	seq = (READ_ONCE(t->ops_state) & ~(u64)SL_OPSS_MASK) + SL_OPSS_SEQ_ONE;

@@ -81,7 +81,7 @@ static s32 select_task_cpu(struct sl_cpu *this_cpu, struct sl_task *t, u64 wake_
 		return prev_cpu;
 	*enq_flags |= SCX_ENQ_CPU_SELECTED;
 	/* No lock is held: a policy that has just come has brought its operations. */
-	if (unlikely(!(smp_load_acquire(&sl_core.asked) & (1U << SL_IN_select_cpu))))
+	if (unlikely(!SL_IS_ASKED(smp_load_acquire(&sl_core.asked), select_cpu)))
 		return select_cpu_without_op(t, prev_cpu, wake_flags);
 	this_cpu->direct_task = t;
 	cpu = SL_CALL_RET(this_cpu, SL_OP(select_cpu), select_cpu, t, &t->p, prev_cpu, wake_flags);

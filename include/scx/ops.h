@@ -104,7 +104,7 @@ struct sched_ext_ops {
 	void (*set_weight)(struct task_struct *p, u32 weight);
 	void (*set_cpumask)(struct task_struct *p, const struct cpumask *cpumask);
 	void (*update_idle)(s32 cpu, bool idle);
-	/* A higher class gives a CPU back, or takes it: in worlds of `schedlab check` (S46). */
+	/* A higher class gives a CPU back, or takes it: --above, and worlds of `schedlab check` (S46). */
 	void (*cpu_acquire)(s32 cpu, struct scx_cpu_acquire_args *args);
 	void (*cpu_release)(s32 cpu, struct scx_cpu_release_args *args);
 	/* For what no host here has: core scheduling, hotplug. */
