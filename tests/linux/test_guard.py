@@ -6,9 +6,10 @@ from __future__ import annotations
 import pytest
 
 from linux import event_files as ev
+from linux.sums_oracle import sums_of
 from schedlab.errors import UsageError
 from schedlab.measure.guard import Watch, parse_bound
-from schedlab.measure.live import LiveTasks
+from schedlab.measure.live import read_sums
 
 MS = 1_000_000
 
@@ -22,30 +23,29 @@ def test_a_bound_that_means_nothing_is_refused(text, message):
         parse_bound(text)
 
 
-def test_wake_ups_are_paired_with_the_switch_to_the_task_across_reads():
-    """Pid 10 waits over the end of the first read; 11 ran unseen; 12 waits; pid 0 is no task."""
-    wakeups = LiveTasks()
-    first = [ev.event(ev.WAKING, 100, 10), ev.event(ev.WAKING, 110, 11), ev.event(ev.SYNC, 200),
-             ev.event(ev.SWITCH, 250, 0, 10)]  # fmt: skip
-    assert wakeups.feed(b"".join(first)).tolist() == [] and wakeups.waiting == {10: 100, 11: 110}
+def read(tmp_path, *events):
+    """Sums of each interval."""
+    return [read_sums(each) for each in sums_of(ev.write(tmp_path / "x.slev", [*events]))]
+
+
+def test_wake_ups_are_paired_with_the_switch_to_the_task_across_intervals(tmp_path):
+    """Pid 10 waits over the end of the first; 11 ran unseen; 12 waits; pid 0 is no task."""
+    events = [ev.event(ev.WAKING, 100, 10), ev.event(ev.WAKING, 110, 11), ev.event(ev.SYNC, 200),
+              ev.event(ev.SWITCH, 250, 0, 10)]  # fmt: skip
     # CPU 1's events come after those of CPU 0, whatever their time.
-    second = [ev.event(ev.SWITCH, 300, 11, 0, ev.BLOCKED), ev.named(12, b"x" * 16), ev.event(ev.NEW, 310, 12, 10),
-              ev.event(ev.SWITCH, 280, 10, 13, ev.BLOCKED, cpu=1), ev.event(ev.WAKING, 260, 13, 10, cpu=1),
-              ev.event(ev.SYNC, 400)]  # fmt: skip
-    assert sorted(wakeups.feed(b"".join(second)).tolist()) == [20, 150]
-    assert wakeups.waiting == {12: 310} and wakeups.ages().tolist() == [90]
+    events += [ev.event(ev.SWITCH, 300, 11, 0, ev.BLOCKED), ev.named(12, b"x" * 16), ev.event(ev.NEW, 310, 12, 10),
+               ev.event(ev.SWITCH, 280, 10, 13, ev.BLOCKED, cpu=1), ev.event(ev.WAKING, 260, 13, 10, cpu=1),
+               ev.event(ev.SYNC, 400)]  # fmt: skip
+    first, second = read(tmp_path, *events)
+    assert (first.latencies.total(), first.ages, first.oldest_ns) == (0, {92: 1, 100: 1}, 100)
+    assert (second.latencies, second.sum_ns) == ({20: 1, 152: 1}, 170)
+    assert (second.ages, second.oldest_ns) == ({92: 1}, 90)
 
 
-def test_after_lost_events_no_wait_is_made_up():
-    wakeups = LiveTasks()
-    wakeups.feed(ev.event(ev.WAKING, 100, 10) + ev.event(ev.SYNC, 200))
-    assert (
-        wakeups.feed(
-            ev.event(ev.LOST, 300, 0, 7) + ev.event(ev.SWITCH, 300, 0, 10) + ev.event(ev.SYNC, 400)
-        ).size
-        == 0
-    )
-    assert (wakeups.n_lost, wakeups.waiting) == (7, {})
+def test_after_lost_events_no_wait_is_made_up(tmp_path):
+    _, sums = read(tmp_path, ev.event(ev.WAKING, 100, 10), ev.event(ev.SYNC, 200), ev.event(ev.LOST, 300, 0, 7),
+                   ev.event(ev.SWITCH, 300, 0, 10), ev.event(ev.SYNC, 400))  # fmt: skip
+    assert (sums.n_lost, sums.latencies.total(), sums.ages.total()) == (7, 0, 0)
 
 
 def rounds(latency_ns, n_rounds=10, each_ms=50, n_wakes=10):
@@ -57,22 +57,22 @@ def rounds(latency_ns, n_rounds=10, each_ms=50, n_wakes=10):
             at, pid = start + wake * MS, 10 + wake
             events += [ev.event(ev.WAKING, at, pid), ev.event(ev.SWITCH, at + latency_ns, 0, pid),
                        ev.event(ev.SWITCH, at + latency_ns + 1, pid, 0, ev.BLOCKED)]  # fmt: skip
-        yield b"".join(events) + ev.event(ev.SYNC, start + each_ms * MS)
+        yield from (*events, ev.event(ev.SYNC, start + each_ms * MS))
 
 
-def test_a_window_that_is_slow_breaks_the_bound():
+def test_a_window_that_is_slow_breaks_the_bound(tmp_path):
     watch = Watch([parse_bound("wakeup_p99 < 5ms")])
-    assert all(watch.feed(data) is None for data in rounds(4 * MS)) and watch.worst == {"wakeup_p99": 4 * MS}
+    assert all(watch.feed(sums) is None for sums in read(tmp_path, *rounds(4 * MS)))
+    assert 4 * MS <= watch.worst["wakeup_p99"] < 4.016 * MS
     watch = Watch([parse_bound("wakeup_max < 1s"), parse_bound("wakeup_p99 < 5ms")])
-    broken = [found for data in rounds(6 * MS) if (found := watch.feed(data))]
-    assert (
-        broken[0]["metric"] == "wakeup_p99" and broken[0]["value_ns"] == 6 * MS and broken[0]["wakeups"] >= 20
-    )
+    broken = [found for sums in read(tmp_path, *rounds(6 * MS)) if (found := watch.feed(sums))]
+    assert broken[0]["metric"] == "wakeup_p99" and broken[0]["wakeups"] >= 20
+    assert 6 * MS <= broken[0]["value_ns"] < 6.024 * MS
 
 
-def test_a_starved_task_breaks_the_bound_though_it_never_runs():
+def test_a_starved_task_breaks_the_bound_though_it_never_runs(tmp_path):
     watch = Watch([parse_bound("wakeup_max < 300ms")])
-    found = [watch.feed(ev.event(ev.WAKING, 1, 10) + ev.event(ev.SYNC, 50 * MS))]
-    found += [watch.feed(ev.event(ev.SYNC, each * 50 * MS)) for each in range(2, 12)]
+    syncs = [ev.event(ev.SYNC, each * 50 * MS) for each in range(1, 12)]
+    found = [watch.feed(sums) for sums in read(tmp_path, ev.event(ev.WAKING, 1, 10), *syncs)]
     (broken,) = [each for each in found if each][:1]
     assert broken["waiting"] == 1 and 300 * MS < broken["value_ns"] < 500 * MS

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import fcntl
 import os
@@ -17,18 +18,18 @@ import termios
 import time
 import urllib.request
 from pathlib import Path
+from random import Random
 
-import numpy as np
 import pytest
 
 from linux import event_files as ev
 from linux.linux_settings import settings_of_linux
+from linux.sums_oracle import STATES, Oracle, sums_of
 from schedlab.hosts.linux.recorder import unavailable_reason
-from schedlab.measure.live import LiveTasks
-from schedlab.measure.top import Cpu, Picture, SchedExt, Top, prometheus_text, read_sched_ext
+from schedlab.measure.live import read_sums
+from schedlab.measure.top import BUCKETS_NS, Cpu, Picture, SchedExt, Top, prometheus_text, read_sched_ext
 from schedlab.show.top import top_lines
 
-MS = 1_000_000
 TOP = [sys.executable, "-m", "schedlab", "top"]
 NUMBER = r"[0-9.e+-]+|\+Inf"
 SAMPLE = re.compile(
@@ -99,25 +100,85 @@ def test_two_busy_loops_are_a_queue_of_two_and_wait_half_of_the_time():
     )
 
 
-def test_a_wake_up_on_an_idle_cpu_whose_switch_is_hidden_is_counted():
+def intervals(tmp_path, *events):
+    """Of each interval of a file: latencies, waits by CPU and by pid, and `current` and `queue` by CPU."""
+    found = []
+    for said in sums_of(ev.write(tmp_path / "x.slev", [*events])):
+        sums = read_sums(said)
+        found.append((sorted(sums.latencies.elements()), {cpu: each[3] for cpu, each in sums.cpus.items() if each[3]},
+                      {pid: ns for pid, _, ns in sums.waiters}, {cpu: each[0] for cpu, each in sums.cpus.items()},
+                      {cpu: each[2] for cpu, each in sums.cpus.items()}))  # fmt: skip
+    return found
+
+
+def test_a_wake_up_on_an_idle_cpu_whose_switch_is_hidden_is_counted(tmp_path):
     """Pid 10 ran for 40 ns until 200; 11 was on the CPU, but the next switch is from another task."""
-    tasks = LiveTasks()
     events = [ev.event(ev.SWITCH, 50, 0, 11), ev.event(ev.WAKING, 100, 10), ev.event(ev.RUNTIME, 200, 10, 40),
               ev.event(ev.SWITCH, 200, 10, 0, ev.BLOCKED), ev.event(ev.WAKING, 210, 11),
               ev.event(ev.SWITCH, 240, 0, 11), ev.event(ev.SYNC, 300)]  # fmt: skip
-    assert sorted(tasks.feed(b"".join(events)).tolist()) == [30, 60]
-    assert tasks.current == {0: 11} and tasks.queue == {0: 1}
-    assert tasks.waited_ns == {10: 60, 11: 30} and tasks.waits_ns == {0: 90}
+    assert intervals(tmp_path, *events) == [([32, 60], {0: 90}, {10: 60, 11: 30}, {0: 11}, {0: 1})]
 
 
-def test_a_preempted_task_waits_on_the_cpu_that_it_is_moved_to():
-    tasks = LiveTasks()
-    tasks.feed(ev.event(ev.SWITCH, 100, 10, 11, 0) + ev.event(ev.SYNC, 200))
-    assert (tasks.current, tasks.queue, tasks.waiting) == ({0: 11}, {0: 2}, {})
-    tasks.feed(ev.event(ev.MIGRATE, 300, 10, 0, 1) + ev.event(ev.SYNC, 500))
-    assert tasks.queue == {0: 1, 1: 1} and tasks.waits_ns == {0: 100, 1: 200}
-    tasks.feed(ev.event(ev.WAKING, 600, 11, 10) + ev.event(ev.SYNC, 700))
-    assert tasks.current[0] == 11 and tasks.waiting == {}, "a task that runs goes on"
+def test_a_preempted_task_waits_on_the_cpu_that_it_is_moved_to(tmp_path):
+    first, second, third = intervals(
+        tmp_path, ev.event(ev.SWITCH, 100, 10, 11, 0), ev.event(ev.SYNC, 200),
+        ev.event(ev.MIGRATE, 300, 10, 0, 1), ev.event(ev.SYNC, 500),
+        ev.event(ev.WAKING, 600, 11, 10), ev.event(ev.SYNC, 700))  # fmt: skip
+    assert first == ([], {0: 100}, {10: 100}, {0: 11}, {0: 2})
+    assert second == ([], {0: 100, 1: 200}, {10: 300}, {0: 11, 1: 10}, {0: 1, 1: 1})
+    assert third == ([], {1: 200}, {10: 200}, {0: 11, 1: 10}, {0: 1, 1: 1}), "a task that runs goes on"
+
+
+def random_events(seed, n_events=600, n_cpus=3, n_pids=8):
+    """Events that may contradict each other, by CPU between one SYNC and the next, and one loss."""
+    random = Random(seed)
+    now, found = 1000, []
+    for number in range(n_events // 30):
+        batch = []
+        for _ in range(30):
+            now += random.choice((1, 7, 100, 5000))
+            kind = random.choice(STATES + (ev.SWITCH,) * 6 + (ev.WAKING,) * 4)
+            pid, cpu, value = random.randrange(n_pids), random.randrange(n_cpus), random.randrange(n_cpus)
+            if kind == ev.SWITCH:
+                value = random.choice((0, 0, ev.BLOCKED, 256))
+            flags = random.choice((0, ev.ELSEWHERE)) if kind == ev.RUNTIME else 0
+            other = random.randrange(n_pids) if kind == ev.SWITCH else random.randrange(300)
+            batch.append(
+                (cpu, ev.event(kind, now, pid or kind != ev.SWITCH, other, value, cpu=cpu, flags=flags))
+            )
+        batch.sort(key=lambda each: each[0])
+        found += [each for _, each in batch]
+        found += [ev.event(ev.LOST, now - 50, 0, 3)] * (number == 9)
+        found.append(ev.event(ev.SYNC, now - random.choice((0, 0, 200))))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_sums_are_those_of_a_walk_in_order_of_time(tmp_path, seed):
+    path = ev.write(tmp_path / "x.slev", random_events(seed), n_cpus=3)
+    events, oracle, begin = ev.read(path), Oracle(), 0
+    ends = [number for number, each in enumerate(events, 1) if each[2] == ev.SYNC]
+    for end, said in zip(ends, sums_of(path), strict=True):
+        latencies, cpu_ns, pid_ns, queue, current, ages = oracle.interval(events[begin:end])
+        begin = end
+        sums = read_sums(said)
+        for values, exact in ((sums.latencies, latencies), (sums.ages, ages)):
+            assert len(exact) == values.total()
+            for shown, real in zip(sorted(values.elements()), exact, strict=True):
+                assert real <= shown <= max(real * 1.004, real + 4) and _bucket(real) == _bucket(shown)
+        assert (sums.sum_ns, sums.n_lost, sums.oldest_ns) == (
+            sum(latencies),
+            oracle.n_lost,
+            max(ages, default=0),
+        )
+        assert {cpu: each[3] for cpu, each in sums.cpus.items() if each[3]} == cpu_ns
+        assert {cpu: each[2] for cpu, each in sums.cpus.items() if each[2]} == queue
+        assert {cpu: each[0] for cpu, each in sums.cpus.items() if each[0]} == current
+        assert {pid: ns for pid, _, ns in sums.waiters} == pid_ns
+
+
+def _bucket(ns):
+    return bisect.bisect_left(BUCKETS_NS, ns)
 
 
 def test_the_loaded_policy_is_read_from_the_kernels_files(tmp_path):
@@ -134,7 +195,7 @@ def test_the_loaded_policy_is_read_from_the_kernels_files(tmp_path):
 
 
 class _Counted:
-    counts, sum_ns = np.ones(22, np.int64), 5
+    counts, sum_ns = [1] * 22, 5
 
 
 def test_the_widest_picture_has_80_columns_and_a_names_quotes_are_escaped():

@@ -2,7 +2,7 @@
 /*
  * capture.c - copies what the kernel's rings hold into a file, while told to.
  *
- *	schedlab-record capture [--buffer KIB] [--yields] [--calls] < orders > answers
+ *	schedlab-record capture [--buffer KIB] [--yields] [--calls] [--sums] < orders > answers
  *
  * Orders, a line each; the answer to each is a line of JSON:
  *
@@ -11,6 +11,8 @@
  *	comm NAME<tab>FILE       tasks that have that name or get it, and what they fork
  *	cgroup FOLDER<tab>FILE   processes of a cgroup, and what they fork
  *	stop                     end the file
+ *	sums                     what was since the last time (sums.c), with --sums
+ *	names                    put the name of each task that was seen once more
  *
  * The end of the input stops, too, and ends the program. Tracepoints are opened
  * once, which takes the kernel milliseconds, and turned on for each file.
@@ -55,6 +57,7 @@ struct capture {
 	uint64_t drained_ns;
 	uint32_t costs[NR_COSTS];
 	bool is_realtime;
+	bool is_summed;
 	int nr_buffered;
 	struct event buffer[EVENTS_BUFFERED];
 };
@@ -102,6 +105,8 @@ void event_put(const struct event *e)
 		capture.nr_lost += e->other;
 	else
 		capture.nr_events++;
+	if (capture.is_summed)
+		sums_take(e);
 }
 
 static void drain_all(void)
@@ -305,6 +310,38 @@ static void stop(void)
 	printf(",\"write_error_ns\":%llu}\n", (unsigned long long)c.error_ns);
 }
 
+static void put_names(void)
+{
+	uint64_t nr = 0;
+
+	for (uint32_t pid = 1; pid < PIDS_MAX; pid++) {
+		struct event e = { .pid = pid, .kind = EVENT_NAME };
+
+		memcpy(e.name, ring_name(pid), NAME_BYTES);
+		if (!e.name[0])
+			continue;
+		event_put(&e);
+		nr++;
+	}
+	flush_events();
+	printf("{\"names\":%llu}\n", (unsigned long long)nr);
+}
+
+/* While a file is written. */
+static void obey_now(const char *order)
+{
+	if (!strcmp(order, "stop")) {
+		stop();
+	} else if (!strcmp(order, "names")) {
+		put_names();
+	} else if (!strcmp(order, "sums") && capture.is_summed) {
+		drain_all();
+		sums_print(members_runs);
+	} else {
+		puts("{\"error\":\"a recording is under way; stop it\"}");
+	}
+}
+
 static void obey(char *order)
 {
 	struct selection selection = { .by = EVERY_TASK };
@@ -313,10 +350,7 @@ static void obey(char *order)
 	int at = 0;
 
 	if (capture.fd >= 0) {
-		if (strcmp(order, "stop"))
-			puts("{\"error\":\"a recording is under way; stop it\"}");
-		else
-			stop();
+		obey_now(order);
 		fflush(stdout);
 		return;
 	}
@@ -507,15 +541,21 @@ void capture_open(const struct capture_options *o)
 int capture_main(int argc, char **argv)
 {
 	struct capture_options options = { 0 };
+	bool is_summed = false;
 
 	for (int i = 0, n; i < argc; i += n) {
 		n = capture_option(&options, argc - i, argv + i);
+		if (!n && !strcmp(argv[i], "--sums"))
+			n = is_summed = true;
 		if (!n)
 			refuse("capture: unknown word '%s'", argv[i]);
 	}
 	/* Ctrl-C is for the program that gives the orders. */
 	signal(SIGINT, SIG_IGN);
 	capture_open(&options);
+	if (is_summed)
+		sums_open((uint32_t)capture.nr_cpus);
+	capture.is_summed = is_summed;
 	printf("{\"cpus\":%d,\"is_realtime\":%s}\n", capture.nr_rings,
 	       capture.is_realtime ? "true" : "false");
 	fflush(stdout);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * main.c - the recorder's jobs: record for itself; or, for schedlab, try what is
- * allowed, capture, convert, import.
+ * allowed, capture, sum up, convert, import.
  *
  *	schedlab-record record ...     (alone.c)
  *	schedlab-record probe
  *	schedlab-record capture ...    (capture.c)
+ *	schedlab-record sums ...       (sums.c)
  *	schedlab-record convert ...    (lives.c)
  *	schedlab-record import ...     (../import/main.c)
  *
@@ -48,9 +49,11 @@ int main(int argc, char **argv)
 		return record_main(argc - 2, argv + 2);
 	if (argc >= 2 && !strcmp(argv[1], "capture"))
 		return capture_main(argc - 2, argv + 2);
+	if (argc >= 2 && !strcmp(argv[1], "sums"))
+		return sums_main(argc - 2, argv + 2);
 	if (argc >= 2 && !strcmp(argv[1], "convert"))
 		return convert_main(argc - 2, argv + 2);
 	if (argc >= 2 && !strcmp(argv[1], "import"))
 		return import_main(argc - 2, argv + 2);
-	refuse("a job is record, probe, capture, convert or import");
+	refuse("a job is record, probe, capture, sums, convert or import");
 }

@@ -216,6 +216,16 @@ void members_forget(uint32_t pid)
 		is_put[pid] = false;
 }
 
+bool members_runs(uint32_t pid)
+{
+	char path[64], name[NAME_BYTES], state;
+	uint32_t parent;
+
+	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
+	return pid != (uint32_t)getpid() && read_stat(path, &parent, &state, name) &&
+	       state == 'R';
+}
+
 void members_follow(void)
 {
 	if (!group[0] || now_ns() - followed_ns < FOLLOW_NS)

@@ -215,6 +215,8 @@ void ring_close(struct ring *r);
 void ring_drain(struct ring *r);
 /* Events that the kernel has dropped since the ring was opened. */
 uint64_t ring_count_lost(const struct ring *r);
+/* NAME_BYTES that a task was last seen with; all 0: none. */
+char *ring_name(uint32_t pid);
 
 /* ---- capture.c ------------------------------------------------------------- */
 
@@ -269,6 +271,17 @@ void members_put(const struct selection *selection);
 void members_follow(void);
 /* A process of that number is new. */
 void members_forget(uint32_t pid);
+/* Whether another task than this one may run now. */
+bool members_runs(uint32_t pid);
+
+/* ---- sums.c: what the tasks do now ------------------------------------------------ */
+
+void sums_open(uint32_t nr_cpus);
+/* Take an event; after a SYNC all up to it is summed up. */
+void sums_take(const struct event *e);
+/* Print what was since the last call; tasks that are not @is_runnable have stopped. */
+void sums_print(bool (*is_runnable)(uint32_t pid));
+int sums_main(int argc, char **argv);
 
 /* ---- merge.c: a file of events, in order of time ----------------------------- */
 

@@ -85,6 +85,15 @@ static const char *allocate_names(void)
 	return "no memory for the names of tasks";
 }
 
+char *ring_name(uint32_t pid)
+{
+	const char *failed = allocate_names();
+
+	if (failed)
+		refuse("%s", failed);
+	return names[pid];
+}
+
 static uint64_t field(const struct tracepoint *t, int i, const uint8_t *raw)
 {
 	uint64_t value = 0;

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """What `schedlab top` shows: CPUs, waiting tasks, wake-up latencies, the loaded policy.
 
-    tracepoints -> LiveTasks -\
-    /proc/stat (busy) ---------+-> Top.look() -> Picture -> show/top.py, or Prometheus
-    /sys/kernel/sched_ext ----/
+    recorder --sums (live.py) -\
+    /proc/stat (busy) ----------+-> Top.look() -> Picture -> show/top.py, or Prometheus
+    /sys/kernel/sched_ext -----/
 
 Invariant: the last events are kept for `save_trace` within a fixed number of bytes and of seconds.
 Read next: live.py.
@@ -11,6 +11,10 @@ Read next: live.py.
 
 from __future__ import annotations
 
+import bisect
+import ctypes
+import itertools
+import os
 import tempfile
 import time
 from collections import deque
@@ -19,15 +23,22 @@ from pathlib import Path
 
 import numpy as np
 
-from ..hosts.linux.recorder import convert_events
+from ..hosts.linux.recorder import Recorder, convert_events
 from ..plots.trace import write_trace
 from ..records.file import read_records
-from .live import EVENT, HEADER_BYTES, MEMBER, NAME, SYNC, EventStream, LiveTasks
+from .live import Sums, Values, quantile, read_sums
 
 #: Of the wake-ups and events that are kept: how old, and how many bytes.
 KEPT_SECONDS, KEPT_BYTES = 10.0, 64 << 20
 #: Upper bounds of the histogram's buckets, in ns: powers of two from 1 us to about 1 s.
 BUCKETS_NS = [1000 << power for power in range(21)]
+#: An event of the recorder's file, and of enum event_kind (hosts/linux/record/record.h).
+_EVENT = np.dtype([("pid", "<u4"), ("cpu", "<u2"), ("kind", "u1"), ("flags", "u1"), ("t_ns", "<u8"),
+                   ("other", "<u4"), ("value", "<i4")])  # fmt: skip
+_HEADER_BYTES, _NAME, _MEMBER, _SYNC = 64, 11, 12, 14
+#: fallocate(2): FALLOC_FL_KEEP_SIZE and FALLOC_FL_PUNCH_HOLE.
+_PUNCH = 3
+_LIBC = ctypes.CDLL(None, use_errno=True)
 #: Columns of /proc/stat that are not: idle, iowait; guest times are in user's, stolen time is nobody's.
 _BUSY_COLUMNS = (0, 1, 2, 5, 6)
 
@@ -100,97 +111,114 @@ def _clean(name: str) -> str:
     return "".join(each if each.isprintable() else "?" for each in name)
 
 
+class KeptEvents:
+    """The last events, in memory that is given back."""
+
+    def __init__(self) -> None:
+        self._file = os.memfd_create("schedlab-top")
+        self._begin = _HEADER_BYTES
+        self._ends: deque[tuple[float, int]] = deque()
+
+    @property
+    def path(self) -> Path:
+        """Where the recorder writes them."""
+        return Path(f"/proc/{os.getpid()}/fd/{self._file}")
+
+    def close(self) -> None:
+        """Give all of it back."""
+        os.close(self._file)
+
+    def drop_old(self) -> None:
+        """Keep what is young enough and not too much."""
+        now, end = time.monotonic(), os.fstat(self._file).st_size
+        self._ends.append((now, end))
+        while now - self._ends[0][0] > KEPT_SECONDS or end - self._begin > KEPT_BYTES:
+            self._begin = max(self._ends.popleft()[1], self._begin)
+            if not self._ends:
+                break
+        _LIBC.fallocate(
+            self._file, _PUNCH, ctypes.c_long(_HEADER_BYTES), ctypes.c_long(self._begin - _HEADER_BYTES)
+        )
+
+    def read(self) -> tuple[bytes, np.ndarray]:
+        """The file's header, and whole events."""
+        size = os.fstat(self._file).st_size - self._begin
+        data = os.pread(self._file, size - size % _EVENT.itemsize, self._begin)
+        return os.pread(self._file, _HEADER_BYTES, 0), np.frombuffer(data, _EVENT)
+
+
 class Top:
     """Watches all tasks of this machine.
 
-    `counts`, shape (n_buckets + 1,), are wake-ups since the start by bucket of latency, the last of what is
-    longer; `sum_ns` is the sum of these latencies.
+    `counts` are wake-ups since the start by bucket of latency, the last of what is longer; `sum_ns` is the
+    sum of these latencies.
     """
 
     def __init__(self) -> None:
-        self._stream = EventStream()
-        self._header = b""
-        self._tasks = LiveTasks()
-        self._names: dict[int, str] = {}
-        self._events: deque[tuple[float, bytes]] = deque()
-        self._latencies: deque[tuple[float, np.ndarray]] = deque()
+        self._kept = KeptEvents()
+        try:
+            self._recorder = Recorder(has_sums=True)
+        except BaseException:
+            self._kept.close()
+            raise
+        self._latencies: deque[tuple[float, Values]] = deque()
+        self._recent = Values()
         self._stat: dict[int, tuple[int, int]] = {}
         self._cpu_ns = (time.monotonic_ns(), 0)
-        self.counts = np.zeros(len(BUCKETS_NS) + 1, np.int64)
+        self.counts = [0] * (len(BUCKETS_NS) + 1)
         self.sum_ns = 0
 
     def __enter__(self) -> Top:
-        self._header = self._stream.begin()
+        self._recorder.record_all(self._kept.path)
         self._stat = _cpu_times()
         self._cpu_ns = (time.monotonic_ns(), self._used_ns())
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stream.__exit__()
+        self._recorder.close()
+        self._kept.close()
 
     def look(self) -> Picture:
         """What was since the last look."""
-        data, now = self._stream.read(), time.monotonic()
-        before_ns = self._tasks.seen_ns
-        self._learn_names(data)
-        found = self._tasks.feed(data)
-        self.counts += np.bincount(np.searchsorted(BUCKETS_NS, found), minlength=len(self.counts))
-        self.sum_ns += int(found.sum())
-        self._events.append((now, data))
-        self._latencies.append((now, found))
+        said = self._recorder.sums()
+        assert said, "without a limit it waits"
+        sums, now = read_sums(said), time.monotonic()
+        self._kept.drop_old()
+        self.counts = [a + b for a, b in zip(self.counts, _by_bucket(sums.latencies), strict=True)]
+        self.sum_ns += sums.sum_ns
+        self._latencies.append((now, sums.latencies))
+        self._recent.update(sums.latencies)
         while now - self._latencies[0][0] > KEPT_SECONDS:
-            self._latencies.popleft()
-        while (
-            now - self._events[0][0] > KEPT_SECONDS or sum(len(each) for _, each in self._events) > KEPT_BYTES
-        ):
-            self._events.popleft()
-        tasks = self._tasks
-        # The recorder runs whenever it says how far it has come.
-        own = self._stream.recorder.pid
-        tasks.drop_stopped([pid for pid in tasks.current.values() if pid == own or not _runs(pid)])
-        values = np.concatenate([each for _, each in self._latencies])
-        window_ns = max(tasks.seen_ns - before_ns, 1) if before_ns else 0
-        p50, p99 = (int(each) for each in np.quantile(values, [0.5, 0.99], method="higher")) if len(values) else (None, None)  # fmt: skip
-        waiters = (
-            sorted(tasks.waited_ns.items(), key=lambda pair: (-pair[1], pair[0]))[:10] if window_ns else []
-        )
+            self._recent -= self._latencies.popleft()[1]
+        p50, p99 = (quantile(self._recent, share) if self._recent else None for share in (0.5, 0.99))
+        waiters = [
+            (pid, _clean(name), ns / sums.window_ns) for pid, name, ns in sums.waiters if sums.window_ns
+        ]
         return Picture(
-            self._cpus(window_ns),
-            np.bincount(np.searchsorted(BUCKETS_NS, values), minlength=len(self.counts)).tolist(),
+            self._cpus(sums),
+            _by_bucket(self._recent),
             p50,
             p99,
-            [(pid, self._name(pid), ns / window_ns) for pid, ns in waiters if ns > window_ns / 2000],
+            [each for each in waiters if each[2] > 1 / 2000],
             read_sched_ext(),
-            tasks.n_lost,
+            sums.n_lost,
             self._cost(),
         )
 
-    def _cpus(self, window_ns: int) -> list[Cpu]:
+    def _cpus(self, sums: Sums) -> list[Cpu]:
         before, self._stat = self._stat, _cpu_times()
         cpus = []
         for number, (busy, whole) in sorted(self._stat.items()):
             old = before.get(number, (busy, whole))
             share = (busy - old[0]) / max(whole - old[1], 1)
-            waits = self._tasks.waits_ns.get(number, 0) / window_ns if window_ns else 0.0
-            pid = self._tasks.current.get(number, 0)
-            queue = self._tasks.queue.get(number, 0)
-            cpus.append(Cpu(number, share, pid, self._name(pid) if pid else "", queue, share + waits))
+            pid, name, queue, waits_ns = sums.cpus.get(number, (0, "", 0, 0))
+            waits = waits_ns / sums.window_ns if sums.window_ns else 0.0
+            cpus.append(Cpu(number, share, pid, _clean(name), queue, share + waits))
         return cpus
-
-    def _learn_names(self, data: bytes) -> None:
-        """Names come as events of their own; of a number that is used again the last counts."""
-        events = np.frombuffer(data, EVENT)
-        for event in events[events["kind"] == NAME]:
-            self._names[int(event["pid"])] = _clean(
-                event.tobytes()[8:].split(b"\0")[0].decode(errors="replace")
-            )
-
-    def _name(self, pid: int) -> str:
-        return self._names.get(pid) or _clean(_text(Path(f"/proc/{pid}/comm")) or "?")
 
     def _used_ns(self) -> int:
         """CPU time of this process and of the recorder."""
-        fields = (_text(Path(f"/proc/{self._stream.recorder.pid}/schedstat")) or "0").split()
+        fields = (_text(Path(f"/proc/{self._recorder.pid}/schedstat")) or "0").split()
         return time.process_time_ns() + int(fields[0])
 
     def _cost(self) -> float:
@@ -201,30 +229,31 @@ class Top:
 
     def save_trace(self, path: Path) -> int:
         """Write the events of the last seconds for the Perfetto viewer; the file's bytes."""
-        parts = [np.frombuffer(data, EVENT) for _, data in self._events]
-        events = np.concatenate([part for part in parts if len(part)] or [np.zeros(0, EVENT)])
-        timed = events[(events["kind"] != NAME) & (events["kind"] != MEMBER) & (events["kind"] != SYNC)]
-        begin_ns = int(timed["t_ns"].min()) if len(timed) else 0
-        names = b"".join(
-            pid.to_bytes(4, "little") + bytes([0, 0, NAME, 0]) + name.encode()[:15].ljust(16, b"\0")
-            for pid, name in self._names.items()
-        )
-        header = bytearray(self._header)
-        header[32:40] = begin_ns.to_bytes(8, "little")
+        self._recorder.put_names()
+        head, events = self._kept.read()
+        names = {
+            int(event["pid"]): _clean(event.tobytes()[8:].split(b"\0")[0].decode(errors="replace"))
+            for event in events[events["kind"] == _NAME]
+        }
+        timed = events[~np.isin(events["kind"], (_NAME, _MEMBER, _SYNC))]
+        header = bytearray(head)
+        header[32:40] = (int(timed["t_ns"].min()) if len(timed) else 0).to_bytes(8, "little")
         with tempfile.TemporaryDirectory(prefix="schedlab-top-") as folder:
             kept, records = Path(folder) / "events", Path(folder) / "records.slr"
-            kept.write_bytes(bytes(header[:HEADER_BYTES]) + names + events.tobytes())
+            kept.write_bytes(bytes(header) + events.tobytes())
             converted = convert_events(kept, records)
             known = {
-                number: self._names.get(task["pid"], task["name"])
-                for number, task in enumerate(converted.tasks, 1)
+                number: names.get(task["pid"], task["name"]) for number, task in enumerate(converted.tasks, 1)
             }
             return write_trace(read_records(records), path, names=known, form="perfetto")
 
 
-def _runs(pid: int) -> bool:
-    """Whether a task is runnable now; threads are there, too."""
-    return (_text(Path(f"/proc/{pid}/stat")) or "").rpartition(")")[2].strip().startswith("R")
+def _by_bucket(values: Values) -> list[int]:
+    """How many are in each bucket; the recorder keeps to their bounds."""
+    counts = [0] * (len(BUCKETS_NS) + 1)
+    for value, count in values.items():
+        counts[bisect.bisect_left(BUCKETS_NS, value)] += count
+    return counts
 
 
 def _cpu_times() -> dict[int, tuple[int, int]]:
@@ -255,7 +284,7 @@ def prometheus_text(top: Top, picture: Picture) -> str:
         [(f'{{cpu="{each.number}"}}', round(each.queue_mean, 6)) for each in cpus])  # fmt: skip
     name = "schedlab_wakeup_latency_seconds"
     lines.extend([f"# HELP {name} From the wake-up of a task to its run.", f"# TYPE {name} histogram"])
-    sums = np.cumsum(top.counts).tolist()
+    sums = list(itertools.accumulate(top.counts))
     bounds = [*(repr(bound / 1e9) for bound in BUCKETS_NS), "+Inf"]
     lines.extend(f'{name}_bucket{{le="{le}"}} {count}' for le, count in zip(bounds, sums, strict=True))
     lines.extend([f"{name}_sum {top.sum_ns / 1e9!r}", f"{name}_count {sums[-1]}"])

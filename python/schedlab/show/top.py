@@ -59,7 +59,9 @@ def top_lines(picture: Picture, width: int = 80, height: int = 0) -> list[str]:
         lines.append(f"sched_ext: {ext.name or 'no policy'}, {ext.state}")
         lines += [f"  {name} {value:,}" for name, value in ext.counters if value]
     lines.append(f"events lost: {picture.n_lost:,}; cost: {picture.cost:.2%} of a CPU")
-    return [line[:width] for line in (lines[:height] if height else lines)]
+    if height and len(lines) > height:
+        lines[height - 1 : -1] = []
+    return [line[:width] for line in lines]
 
 
 class Screen(contextlib.AbstractContextManager["Screen"]):

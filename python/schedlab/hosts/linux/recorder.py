@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import select
 import subprocess
 import tempfile
 import zlib
@@ -107,14 +108,22 @@ class Recorder(LineServer):
 
     Each CPU has a ring of `buffer_kib`, 16 to 1,048,576, a power of two or the next above. `has_yields`
     records `sched_yield`, too, which makes every system call of the machine slower; `has_causes` also the
-    calls by which tasks wait for each other. UnavailableError, with a hint: the program is not built, or
+    calls by which tasks wait for each other; `has_sums` is for `sums`. UnavailableError, with a hint: the program is not built, or
     the kernel refuses.
     """
 
-    def __init__(self, *, buffer_kib: int = 8192, has_yields: bool = False, has_causes: bool = False):
-        words = [program(), "capture", "--buffer", str(buffer_kib)]
+    def __init__(
+        self,
+        *,
+        buffer_kib: int = 8192,
+        has_yields: bool = False,
+        has_causes: bool = False,
+        has_sums: bool = False,
+    ):
+        words = [program(), "capture", "--buffer", str(buffer_kib), *["--sums"] * has_sums]
         super().__init__(words + ["--yields"] * has_yields + ["--calls"] * has_causes)
         self._begin_ns = 0
+        self._is_asked = False
         try:
             self.is_realtime = self._hear()["is_realtime"]
         except BaseException:
@@ -146,6 +155,20 @@ class Recorder(LineServer):
             raise HostError("nothing was being recorded.")
         return _from_answer(Captured, said, begin_ns=self._begin_ns, is_realtime=self.is_realtime)
 
+    def sums(self, seconds: float | None = None) -> dict[str, Any] | None:
+        """What was since the last call (measure/live.py); None where no answer comes in that time."""
+        if not self._is_asked:
+            self._tell("sums")
+        self._is_asked = True
+        if not select.select([self._answers], [], [], seconds)[0]:
+            return None
+        self._is_asked = False
+        return self._hear()
+
+    def put_names(self) -> None:
+        """Write the name of each task that was seen into the file once more."""
+        self._ask("names")
+
     def _begin(self, order: str, path: Path) -> None:
         if any(mark in str(path) for mark in "\n\0"):
             raise UsageError(f"{path!r}: a file name with an end of line; choose another")
@@ -155,10 +178,13 @@ class Recorder(LineServer):
         self._begin_ns = said["begin_ns"]
 
     def _ask(self, order: str) -> dict[str, Any]:
+        self._tell(order)
+        return self._hear()
+
+    def _tell(self, order: str) -> None:
         with contextlib.suppress(OSError):  # its silence is told below
             self._requests.write(f"{order}\n".encode())
             self._requests.flush()
-        return self._hear()
 
     def _hear(self) -> dict[str, Any]:
         line = self._answers.readline()
