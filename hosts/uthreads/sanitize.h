@@ -31,6 +31,13 @@
 #define UT_IS_SANITIZED 0
 #endif
 
+/* ThreadSanitizer keeps a signal for the thread that it met, until that one runs again. */
+#if defined(UT_TSAN)
+#define UT_KEEPS_SIGNALS 1
+#else
+#define UT_KEEPS_SIGNALS 0
+#endif
+
 /* What a sanitizer keeps of a stack that is not in use. */
 struct ut_sanitized {
 	void *fake;		/* ASan's own stack beside it */

@@ -21,6 +21,8 @@
  */
 #include "ut.h"
 
+#define KEPT_NS 50000		/* two clocks do not differ by more */
+
 /*
  * The frame that context_*.S takes a new context's registers from: @fn and @arg
  * in two that a function keeps, and ut_context_entry() to begin with.
@@ -288,6 +290,9 @@ sl_inline void finish_switch(void)
 	struct ut_thread *left = cpu->left;
 
 	ut_sanitize_arrive(sanitized_of(cpu));
+	/* The timer may have gone off since the last look at it: it is set anew. */
+	if (UT_KEEPS_SIGNALS && cpu->k->armed_ns < ut_clock_ns() + KEPT_NS)
+		cpu->k->armed_ns = cpu->k->armed_floor_ns = UT_NEVER;
 	if (unlikely(cpu->k->is_masked) && cpu->curr && !cpu->curr->in_handler)
 		__atomic_fetch_or(&cpu->pending, UT_PENDING_UNMASK, __ATOMIC_RELAXED);
 	if (unlikely(!left || !cpu->curr ||

@@ -162,6 +162,12 @@ def test_errno_is_the_threads_own(toolchain, build, cpus):
     run_program(chain.program("errnos.c"), policy(chain, "rr"), cpus)
 
 
+def test_a_timer_that_goes_off_while_a_thread_is_left_is_not_lost_under_a_sanitizer(toolchain):
+    """ThreadSanitizer keeps the signal for the thread that it met: the next one was never preempted."""
+    chain = toolchain("clang-19", "thread")
+    run_program(chain.program("kept.c"), policy(chain, "rr"), 1)
+
+
 @pytest.mark.parametrize("cpus", [1, 2])
 def test_the_policy_changes_while_threads_run(toolchain, cpus):
     chain = toolchain("gcc", "plain")
