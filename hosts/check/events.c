@@ -17,8 +17,6 @@
  *
  * Called by hosts/sim/loop.c. Read next: interleave.c.
  */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "check.h"
@@ -49,22 +47,25 @@ static bool is_of_cpu(enum kind kind)
 	return kind == TAKE || kind == PIN || kind == KICK;
 }
 
-/* Return: whether @text is an event of this machine, which @e then has; with its length. */
-static bool read_event(const char *text, struct event *e, int *nr_bytes)
+/* Take an event of this machine off @text. Return: whether there is one, which @e then has. */
+static bool read_event(const char **text, struct event *e)
 {
-	unsigned long long at_ns, for_ns;
-	char name[16];
+	u64 which, for_ns;
+	u32 kind = 0;
 
-	if (sscanf(text, "%15[a-z]:%u@%llu+%llu%n", name, &e->which, &at_ns, &for_ns, nr_bytes) != 4)
+	while (kind < NR_KINDS && strncmp(*text, names[kind], strlen(names[kind])))
+		kind++;
+	if (kind == NR_KINDS)
 		return false;
-	e->kind = TAKE;
-	while (e->kind < NR_KINDS && strcmp(name, names[e->kind]))
-		e->kind++;
-	e->at_ns = at_ns;
-	e->until_ns = sim_instant(at_ns) + sim_instant(for_ns);
-	return e->kind < NR_KINDS &&
-	       (!is_of_cpu(e->kind) || e->which < sim.options->nr_cpus) &&
-	       (e->kind != THREAD || e->which < sim.nr_tasks);
+	*text += strlen(names[kind]);
+	if (*(*text)++ != ':' || !sim_take_number(text, '@', &which) ||
+	    !sim_take_number(text, '+', &e->at_ns) || !sim_take_number(text, ',', &for_ns))
+		return false;
+	e->kind = kind;
+	e->which = (u32)which;
+	e->until_ns = sim_instant(e->at_ns) + sim_instant(for_ns);
+	return which == e->which && (!is_of_cpu(kind) || which < sim.options->nr_cpus) &&
+	       (kind != THREAD || which < sim.nr_tasks);
 }
 
 static void begin_early(const struct event *e)
@@ -85,64 +86,20 @@ static void begin_early(const struct event *e)
 void check_begin_events(void)
 {
 	const char *text = sim.options->events;
-	int nr_bytes = 0;
 
 	while (text && *text) {
-		if (nr_events == EVENTS_MAX || !read_event(text, &events[nr_events], &nr_bytes) ||
-		    (text[nr_bytes] && text[nr_bytes] != ',')) {
+		const char *one = text;
+
+		if (nr_events == EVENTS_MAX || !read_event(&text, &events[nr_events])) {
 			sim_fail("usage", 0,
-				 "--events: '%.80s' does not begin with KIND:WHICH@AT+FOR of this machine", text);
+				 "--events: '%.80s' does not begin with KIND:WHICH@AT+FOR of this machine", one);
 			return;
 		}
 		begin_early(&events[nr_events++]);
-		text += nr_bytes;
-		text += *text == ',';
 	}
 }
 
 /* ---- each kind ---------------------------------------------------------------- */
-
-static void take_cpu(struct event *e)
-{
-	struct sim_cpu *c = &sim.cpus[e->which];
-
-	bool is_taken = false;
-
-	for (const struct event *o = events; o < events + nr_events; o++)
-		is_taken |= o != e && o->kind == TAKE && o->which == e->which && o->has_begun && !o->is_over;
-	if (is_taken || c->incoming || e->until_ns <= sim_now_ns) {
-		e->is_over = true;
-		return;
-	}
-	sim_set_cpu(c->idx);
-	sim_leave(c);
-	sl_cpu_take(c->core, sim_now_ns);
-	c->burst_at_ns = SIM_NEVER;
-	c->tick_at_ns = SIM_NEVER;
-	c->resched_at_ns = SIM_NEVER;
-	sim_cpu_set_resched(e->which, e->until_ns);
-}
-
-/* Return: whether a higher class has the CPU; it schedules when that is over. */
-bool check_is_taken(struct sim_cpu *c)
-{
-	for (u32 i = 0; i < nr_events; i++) {
-		struct event *e = &events[i];
-
-		if (e->kind != TAKE || e->which != (u32)c->idx || !e->has_begun || e->is_over)
-			continue;
-		if (sim_now_ns < e->until_ns) {
-			c->resched_at_ns = e->until_ns;
-			return true;
-		}
-		e->is_over = true;
-		c->overhead_ns += sim_now_ns - e->at_ns;
-		sl_host_record(SL_RECORD_OVERHEAD, 0, c->idx, SL_OVERHEAD_STOLEN,
-			       sim_now_ns - e->at_ns);
-		sl_cpu_give_back(c->core);
-	}
-	return false;
-}
 
 /* How much later than others a kick that is sent now reaches @cpu. */
 u64 check_kick_delay_ns(s32 cpu)
@@ -251,7 +208,7 @@ static void begin_event(struct event *e)
 {
 	e->has_begun = true;
 	if (e->kind == TAKE)
-		take_cpu(e);
+		sim_above_want(e->which, e->until_ns - e->at_ns);
 	else if (e->kind == PIN)
 		pin_task(e);
 	else if (e->kind == RELOAD)

@@ -101,15 +101,12 @@ struct sim_options;
 bool check_serve_worlds(struct sim_options *defaults);
 #define sim_serve_worlds(options) check_serve_worlds(options)
 /* What happens to the machine: events.c. */
-struct sim_cpu;
 void check_begin_events(void);
 void check_machine_event(void);
-bool check_is_taken(struct sim_cpu *c);
 u64 check_kick_delay_ns(s32 cpu);
 bool check_helper_fails(void);
 #define sim_begin_machine_events() check_begin_events()
 #define sim_machine_event() check_machine_event()
-#define sim_is_taken(c) check_is_taken(c)
 #define sim_kick_delay_ns(cpu) check_kick_delay_ns(cpu)
 #define sl_host_helper_fails() check_helper_fails()
 void *check_map_block(u64 bytes);

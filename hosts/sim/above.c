@@ -5,7 +5,7 @@
  * When and where is said before the run (--above), in a list that is kept in order of
  * time; so the first that has not begun is the one that is due.
  *
- * Called by options.c and loop.c. Read next: cpu.c.
+ * Called by options.c, loop.c and, for events of its own, hosts/check. Read next: cpu.c.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,8 +28,11 @@ static int by_start(const void *a, const void *b)
 	return (one->start_ns > other->start_ns) - (one->start_ns < other->start_ns);
 }
 
-/* Take the number before @end, or before the text's end where @end is a comma. */
-static bool take_number(const char **text, char end, u64 *number)
+/*
+ * Take the number before @end, or before the text's end where @end is a comma. Without
+ * sscanf(), which the simulator does not have as WebAssembly.
+ */
+bool sim_take_number(const char **text, char end, u64 *number)
 {
 	char *rest;
 
@@ -52,8 +55,8 @@ int sim_above_parse(const struct sim_options *o, char *why, u32 why_bytes)
 	while (text && *text) {
 		const char *one = text;
 
-		if (!take_number(&text, ':', &cpu) || !take_number(&text, ':', &start_ns) ||
-		    !take_number(&text, ',', &length_ns) || cpu >= o->nr_cpus || !length_ns ||
+		if (!sim_take_number(&text, ':', &cpu) || !sim_take_number(&text, ':', &start_ns) ||
+		    !sim_take_number(&text, ',', &length_ns) || cpu >= o->nr_cpus || !length_ns ||
 		    start_ns > SIM_TIME_MAX || length_ns > SIM_TIME_MAX) {
 			snprintf(why, why_bytes,
 				 "--above: '%.40s' does not begin with CPU:START_NS:LENGTH_NS, of a CPU from 0 to %u",
@@ -76,16 +79,23 @@ void sim_above_push_all(void)
 		sim_heap_push(list[i].start_ns, SIM_EVENT_ABOVE, 0);
 }
 
-/* The next one is due. Its CPU takes it as it takes a kick. */
-void sim_above_begin(void)
+/* A real-time task wants @cpu for so long, which takes it as it takes a kick. */
+void sim_above_want(u32 cpu, u64 length_ns)
 {
-	const struct above *a = &list[next++];
-	struct sim_cpu *c = &sim.cpus[a->cpu];
+	struct sim_cpu *c = &sim.cpus[cpu];
 
 	/* Real-time tasks wait for one another. */
 	if (c->above_until_ns)
-		c->above_until_ns = sim_instant(c->above_until_ns + a->length_ns);
+		c->above_until_ns = sim_instant(c->above_until_ns + length_ns);
 	else
-		c->above_ns += a->length_ns;
-	sim_cpu_set_resched(a->cpu, sim_now_ns);
+		c->above_ns = sim_instant(c->above_ns + length_ns);
+	sim_cpu_set_resched(cpu, sim_now_ns);
+}
+
+/* The next one is due. */
+void sim_above_begin(void)
+{
+	const struct above *a = &list[next++];
+
+	sim_above_want(a->cpu, a->length_ns);
 }

@@ -176,8 +176,6 @@ static __noinline bool is_taken(struct sim_cpu *c)
 
 static enum sim_next handle_resched(struct sim_cpu *c)
 {
-	if (sim_is_taken(c))
-		return SIM_NEXT_NOTHING;
 	/* A kick during a switch or a stolen tick waits for its end. */
 	if (c->incoming || (c->running && c->run_from_ns > sim_now_ns)) {
 		c->resched_at_ns = c->incoming ? c->burst_at_ns : sim_instant(c->run_from_ns);

@@ -40,15 +40,6 @@ static void end_run(struct sim_cpu *c)
 	c->running = NULL;
 }
 
-/* What runs on @c, if anything does, is preempted without a choice of the core's. */
-void sim_leave(struct sim_cpu *c)
-{
-	if (!c->running)
-		return;
-	c->running->remaining_ns -= sim_now_ns - c->run_from_ns;
-	end_run(c);
-}
-
 /*
  * Let the core choose. Return: the task that is now running, whose burst must be looked
  * at; NULL if the CPU is idle or switching.

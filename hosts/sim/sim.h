@@ -241,7 +241,6 @@ extern u64 sim_tree_first_key;		/* and its key */
 /* sched.c */
 struct sim_task *sim_schedule(struct sim_cpu *c, enum sl_why why);
 void sim_finish_switch(struct sim_cpu *c, struct sim_task *t);
-void sim_leave(struct sim_cpu *c);
 void sim_prepare_block(struct sim_task *t);
 void sim_wake(struct sim_task *t, u64 wake_flags, s32 waker_pid);
 bool sim_tick(void);
@@ -274,6 +273,8 @@ void sim_task_begin(struct sim_task *t, struct sim_task *parent);
 int sim_above_parse(const struct sim_options *o, char *why, u32 why_bytes);
 void sim_above_push_all(void);
 void sim_above_begin(void);
+void sim_above_want(u32 cpu, u64 length_ns);
+bool sim_take_number(const char **text, char end, u64 *number);
 
 /* device.c */
 void sim_device_request(struct sim_task *t, u64 bytes);
