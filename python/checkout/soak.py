@@ -122,6 +122,12 @@ SOAKS = {
         variable="SCHEDLAB_UTHREADS_SECONDS",
         default=60,
     ),
+    "uthreads-strace": Soak(
+        about="preempted threads on 1, 2 and 4 kernel threads, so many runs each, under strace, which makes signals slow",
+        arguments=("tests/uthreads/test_debuggers.py", "-k", "strace", "-n", "3"),
+        variable="SCHEDLAB_UTHREADS_STRACE_RUNS",
+        default=1000,
+    ),
     "uthreads-stress": Soak(
         about="random calls of the thread library, so many switches, a hundredth of them under each sanitizer",
         arguments=("tests/uthreads/test_stress.py",),

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""gdb and perf see whole stacks, also while they are switched; Valgrind knows them, and strace slows them."""
+"""gdb and perf see whole stacks, also while they are switched; Valgrind knows them, and strace slows them.
+
+`./lab soak uthreads-strace` does a thousand runs under strace on each number of kernel threads.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from uthreads.uthreads_programs import HERE, HOST, run_program
 pytestmark = pytest.mark.full
 #: What a thread's stack ends with, and the first one's, below the C library.
 ENTRY = ["run_thread", "ut_context_entry"]
+STRACE_RUNS = int(os.environ.get("SCHEDLAB_UTHREADS_STRACE_RUNS", 5))
 
 
 @pytest.fixture
@@ -117,7 +121,7 @@ def test_perf_unwinds_to_the_entry_of_a_thread(toolchain, tmp_path):
 def test_strace_makes_signals_slow_and_nothing_else(toolchain, need, cpus):
     # A signal, its handler and the return then take longer than until the next try: handlers must not nest.
     chain = toolchain("gcc", "plain")
-    for _ in range(5):
+    for _ in range(STRACE_RUNS):
         run_program(
             need("strace"), "-f", "-o", os.devnull, chain.program("spin.c"), policy(chain, "rr"), cpus
         )
