@@ -65,6 +65,8 @@ RANKED_MIN = 0.10
 GRADES_OF_REPLAYS = (GOOD, ROUGH, TOO_FAR)
 #: Fewer errors of a grade make no interval.
 SHARES_MIN = 20
+#: What the same recorder would measure of a replay under the recorded class, which is what grades it.
+AS_RECORDED = "as recorded"
 #: Those that `whatif` and `tune` are confirmed with, see confirmations.py.
 SERVERS = ("nginx", "PostgreSQL")
 
@@ -217,12 +219,12 @@ def record(program: Program, place: Path, linux_class: str, out: Path, *, has_ca
     raise SchedlabError(run["error"] or f"it ended with {run['command']['exit_code']}")
 
 
-def predict(folder: Path, linux_class: str, out: Path) -> dict[str, Any]:
-    """Metrics of a replay of a recording under another class, or why there are none."""
+def predict(folder: Path, linux_class: str, out: Path, *, has_causes: bool = False) -> dict[str, Any]:
+    """Metrics of a replay of a recording under a class, or why there are none: as if recorded so."""
     before = json.loads((folder / "run.json").read_text())
     under = recorded_under(before | {"policy": linux_class})
     plan = make_plan(
-        [load_recorded(folder, is_recorded=True)],
+        [load_recorded(folder, is_recorded=True, has_causes=has_causes)],
         [under.policy],
         out,
         cpus=1,
@@ -245,12 +247,14 @@ def measure(name: str, place: Path, linux_class: str, folder: Path, *, is_source
             "load": os.getloadavg()[0], "disturbed": run["recording"]["disturbance"]["share"]}  # fmt: skip
 
 
-def predict_all(folder: Path) -> dict[str, Any]:
-    """What is predicted from a recording for each class; kept beside it."""
+def predict_all(folder: Path, own: str) -> dict[str, Any]:
+    """What is predicted from a recording for each class, and `AS_RECORDED` for its own; kept beside it."""
     file = folder.with_suffix(".predicted.json")
     if not file.is_file():
         with tempfile.TemporaryDirectory(prefix="schedlab-validation-") as scratch:
-            write_whole(file, {each: predict(folder, each, Path(scratch) / each) for each in CLASSES})
+            made = {each: predict(folder, each, Path(scratch) / each) for each in CLASSES}
+            made[AS_RECORDED] = predict(folder, own, Path(scratch) / AS_RECORDED, has_causes=True)
+            write_whole(file, made)
     found: dict[str, Any] = json.loads(file.read_text())
     return found
 
@@ -290,7 +294,9 @@ def run_program(name: str, state: Path) -> list[dict[str, Any]]:
                     done = measure(name, Path(place), linux_class, folder, is_source=number < SOURCES)
                     write_whole(file, done)
                 run = json.loads(file.read_text())
-                found.append(run | ({"predicted": predict_all(folder)} if run["is_source"] else {}))
+                found.append(
+                    run | ({"predicted": predict_all(folder, linux_class)} if run["is_source"] else {})
+                )
     return found
 
 
@@ -317,11 +323,16 @@ def cell(runs: list[dict[str, Any]], metric: str, source: str, target: str) -> d
         "unchanged": errors(((p, r) for p in plain(runs, source) for r in real if p is not r), metric),
         "repeated": errors(permutations(real, 2), metric),
     }
-    return {name: median(values) for name, values in found.items()} if all(found.values()) else None
+    if not all(found.values()):
+        return None
+    return {name: median(values) for name, values in found.items()} | {"spread": max(found["repeated"])}
 
 
-def ranked(runs: list[dict[str, Any]], metric: str) -> list[bool]:
-    """Of pairs of classes whose real runs differ: whether each recording predicts their order."""
+def ranked(runs: list[dict[str, Any]], metric: str) -> list[tuple[bool, bool]]:
+    """Of pairs of classes whose real runs differ: whether each recording predicts their order, and whether that repeats.
+
+    It does where all real runs of one class are below all of the other: else a second measurement may say the opposite.
+    """
     found = []
     for one, other in combinations(CLASSES, 2):
         values = [
@@ -340,8 +351,20 @@ def ranked(runs: list[dict[str, Any]], metric: str) -> list[bool]:
                 [run["predicted"][each].get(metric) for each in (one, other)] if run["is_source"] else [None]
             )
             if None not in said:
-                found.append((said[0] < said[1]) == (first < second))
+                does_repeat = max(values[0]) < min(values[1]) or max(values[1]) < min(values[0])
+                found.append(((said[0] < said[1]) == (first < second), does_repeat))
     return found
+
+
+def is_within(one: dict[str, float]) -> bool:
+    """Whether the replay is no further off than one real run may be from another."""
+    return one["replay"] <= one["spread"]
+
+
+def show_order(order: list[tuple[bool, bool]]) -> list[str]:
+    """How many are right of all pairs, and of those that repeat."""
+    groups = ([right for right, _ in order], [right for right, does_repeat in order if does_repeat])
+    return [f"{sum(each)} of {len(each)} ({sum(each) / len(each):.1%})" if each else "-" for each in groups]
 
 
 def show(values: list[float]) -> str:
@@ -386,8 +409,9 @@ def held(done: dict[str, list]) -> list[Held]:
     found = []
     for name, runs in done.items():
         for run in (each for each in runs if each["is_source"]):
-            own = run["predicted"][run["class"]]
-            for target, predicted in run["predicted"].items():
+            own = run["predicted"][AS_RECORDED]
+            for target in CLASSES:
+                predicted = run["predicted"][target]
                 for metric in METRICS:
                     values = [run["metrics"].get(metric), own.get(metric), predicted.get(metric)]
                     real = tuple(m[metric] for m in plain(runs, target) if m.get(metric) is not None)
@@ -462,25 +486,36 @@ def table(done: dict[str, list], skipped: dict[str, str]) -> str:
         f"{min(loads):.1f} to {max(loads):.1f}, median {median(loads):.1f}; {len(done)} programs, {SOURCES} recordings with "
         f"`--causes` and {PLAIN} plain runs of each class. Size of the error, median and worst of all programs and pairs of classes.",
         "",
-        "| metric | for | replay | nothing changes | real run repeated | order of classes right |",
-        "|---|---|---|---|---|---|",
+        "| metric | for | replay | nothing changes | real run repeated | within a repetition's spread | order of classes right | where it repeats |",
+        "|---|---|---|---|---|---|---|---|",
     ]
+    orders: list[tuple[bool, bool]] = []
     for metric, heading in METRICS.items():
         for label, chosen in (("another class", str.__ne__), ("the recorded class", str.__eq__)):
             found = [*cells(done, metric, chosen).values()]
             parts = [show([one[word] for one in found]) for word in ("replay", "unchanged", "repeated")]
-            order = [right for runs in done.values() for right in ranked(runs, metric)]
-            share = f"{sum(order)} of {len(order)}" if order and label == "another class" else ""
-            lines.append(f"| {heading} | {label} | {' | '.join(parts)} | {share} |")
+            parts.append(f"{sum(map(is_within, found))} of {len(found)}" if found else "-")
+            order = [
+                each for runs in done.values() for each in ranked(runs, metric) if label == "another class"
+            ]
+            orders += order
+            parts += show_order(order) if order else ["", ""]
+            lines.append(f"| {heading} | {label} | {' | '.join(parts)} |")
+    lines += [f"| all | another class |  |  |  |  | {' | '.join(show_order(orders))} |"]
     lines += ["", f"| program | {' | '.join(METRICS.values())} |", "|---|" + "---|" * len(METRICS)]
     for name, runs in done.items():
         row = []
         for metric in METRICS:
             found = [*cells({name: runs}, metric, str.__ne__).values()]
-            row.append(" / ".join(f"{median([one[w] for one in found]):.0%}" for w in ("replay", "unchanged", "repeated"))
-                       if found else "-")  # fmt: skip
+            medians = (
+                f"{median([one[w] for one in found]):.0%}" for w in ("replay", "unchanged", "repeated")
+            )
+            row.append(
+                f"{' / '.join(medians)}, {sum(map(is_within, found))} of {len(found)}" if found else "-"
+            )
         lines.append(f"| {name} | {' | '.join(row)} |")
-    lines += ["", "By program, for another class, medians: replay / nothing changes / real run repeated.", ""]
+    lines += ["", "By program, for another class, medians: replay / nothing changes / real run repeated; and of how many pairs of classes the "
+              "median error of the replay is within a repetition's spread, the largest error of one of the real runs for another.", ""]  # fmt: skip
     for metric, heading in METRICS.items():
         found = cells(done, metric, str.__ne__)
         if found:

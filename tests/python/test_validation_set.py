@@ -33,6 +33,7 @@ def run(linux_class, makespan_ms, **predicted_ms):
     if predicted_ms:
         names = {"fifo": FIFO, "other": OTHER, "batch": BATCH}
         found["predicted"] = {names[name]: {"makespan_ns": ms * 10**6} for name, ms in predicted_ms.items()}
+        found["predicted"]["as recorded"] = found["predicted"][linux_class]
     return found
 
 
@@ -43,7 +44,8 @@ RUNS = [run(FIFO, 100), run(FIFO, 110), run(OTHER, 200), run(OTHER, 200), run(BA
 def test_errors_are_those_of_predictions_of_no_change_and_of_a_second_real_run(bench):
     found = bench.cell(RUNS, "makespan_ns", OTHER, FIFO)
     assert found == {name: pytest.approx(value) for name, value in (
-        ("replay", (0.21 + 0.1) / 2), ("unchanged", (1 + 9 / 11) / 2), ("repeated", (0.1 + 1 / 11) / 2))}  # fmt: skip
+        ("replay", (0.21 + 0.1) / 2), ("unchanged", (1 + 9 / 11) / 2), ("repeated", (0.1 + 1 / 11) / 2), ("spread", 0.1))}  # fmt: skip
+    assert not bench.is_within(found) and bench.is_within(found | {"replay": 0.1})
     own = bench.cell(RUNS, "makespan_ns", FIFO, FIFO)
     assert own["unchanged"] == own["repeated"], "no run is held against itself"
     assert (
@@ -54,7 +56,13 @@ def test_errors_are_those_of_predictions_of_no_change_and_of_a_second_real_run(b
 
 def test_only_classes_that_differ_are_ranked(bench):
     """OTHER and BATCH differ by 2.5 %; each source ranks FIFO against both, the second one OTHER wrongly."""
-    assert sorted(bench.ranked(RUNS, "makespan_ns")) == [False, False, True, True]
+    found = bench.ranked(RUNS, "makespan_ns")
+    assert sorted(found) == [(False, True), (False, True), (True, True), (True, True)]
+    assert bench.show_order([*found, (True, False)]) == ["3 of 5 (60.0%)", "2 of 4 (50.0%)"]
+    unsure = bench.ranked([*RUNS, run(FIFO, 206)], "makespan_ns")
+    assert sorted(unsure) == [(False, False), (False, False), (True, False), (True, False)], (
+        "a run of FIFO took as long"
+    )
 
 
 def test_the_table_names_what_it_leaves_out_and_the_worst(bench):

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from linux import event_files as ev
 from schedlab.cli.app import app
 from schedlab.errors import NotFoundError, UsageError
 from schedlab.measure.confirm import class_of, recorded_command
@@ -19,6 +20,7 @@ from schedlab.measure.fidelity import TOO_FAR, grade_of, recorded_under, with_sl
 from schedlab.measure.forecast import around, forecast
 from schedlab.measure.whatif import (
     _advise,
+    grades_of,
     open_subject,
     read_changes,
     read_cpus,
@@ -30,6 +32,7 @@ from schedlab.plots.gantt import BLOCKED, RAN, WAITED, Slices
 from schedlab.program import layout
 from schedlab.program.compiler import compile_workload, read_program
 from schedlab.program.vary import joined
+from schedlab.records.file import Call
 from schedlab.report.over_time import longest_waits, waited_ns, window_of
 from schedlab.report.what_if import confirmed_sentence, fidelity_sentence, forecast_rows, measured_sentence
 from schedlab.runs.run import make_plan, run_plan
@@ -289,6 +292,26 @@ def test_clocks_that_differ_cost_the_grade_of_what_they_blur(copy, tmp_path):
     assert "the clocks of its CPUs differ by" in fidelity_sentence(found)
     groups = {group["group"]: group["grade"] for group in found["fidelity"]["groups"]}
     assert TOO_FAR in groups.values() or "rough" in groups.values()
+
+
+def test_a_replay_is_held_against_what_recording_it_would_have_measured(tmp_path):
+    """Of each burst of 10 us, 3 us are what its recorder and 2 us what its system call's recording took."""
+    events = [ev.event(ev.COST, 0, 0, ns, flags=which) for which, ns in enumerate((2000, 0, 3000, 0, 500, 0))]
+    for t_ns in range(20_000, 1_520_000, 15_000):
+        events += [ev.event(ev.WAKING, t_ns, 10), ev.event(ev.SWITCH, t_ns, 0, 10),
+                   ev.event(ev.CALL, t_ns + 5000, 10, 3, flags=Call.READ), ev.event(ev.RETURN, t_ns + 7500, 10, 0, 1, flags=Call.READ),
+                   ev.event(ev.SWITCH, t_ns + 10_000, 10, 0, ev.BLOCKED)]  # fmt: skip
+    events[-1:] = [ev.event(ev.EXIT, t_ns + 10_000, 10), ev.event(ev.SWITCH, t_ns + 10_000, 10, 0, ev.DEAD)]
+    file = ev.write(tmp_path / "x.slev", [*events, ev.event(ev.END, t_ns + 10_001)], is_all=True)
+    subject = open_subject(str(file), tmp_path)
+    found, _ = what_if(subject, ["eevdf"], tmp_path, metrics=["turnaround_ns_mean"], n_seeds=2)
+    (row,) = [each for each in found["fidelity"]["rows"] if each["metric"] == "turnaround_ns_mean"]
+    assert row["recorded"] == pytest.approx(row["replayed"], rel=0.005) and row["grade"] == "good"
+    assert row["varied"] == pytest.approx(row["replayed"], rel=0.02)
+    # Without a recorder it is faster, and that is what is predicted.
+    (best,) = found["ranking"]
+    assert best["metrics"]["turnaround_ns_mean"]["mean_b"] < 0.7 * row["recorded"]
+    assert grades_of(subject, ["turnaround_ns_mean"], {}) == {"turnaround_ns_mean": "good"}
 
 
 # ---- the ranking ------------------------------------------------------------------

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """How far a replay may be trusted: what was recorded, beside a replay under what it was recorded under.
 
-A replay that cannot reproduce what happened has nothing to say about what would have happened. Each metric gets a
+That replay is charged with what its recorder cost, as what was recorded is; predictions are not. A replay that cannot reproduce what happened has nothing to say about what would have happened. Each metric gets a
 grade by its error, and the replay as a whole that of the first metric asked for, by which alternatives are ranked.
 The ranking rests on varied replays too, so that the larger of the two errors counts.
 
@@ -149,13 +149,17 @@ def fidelity_of(
     run: dict[str, Any],
     folder: Path | None,
     under: Under,
-    replayed: Mapping[str, Any],
-    varied: Sequence[Mapping[str, Any]],
-    waits: Mapping[str, tuple[int, int, int]],
+    measured: tuple[Mapping[str, Any], Mapping[str, tuple[int, int, int]]],
+    predicted: Sequence[Mapping[str, Any]],
     asked: Sequence[str],
     group_of: Callable[[str], str],
 ) -> dict[str, Any]:
-    """Hold a replay, and those of varied lengths, against the recording: metrics, and what groups of tasks waited."""
+    """Hold a replay against the recording: metrics, and what groups of tasks waited.
+
+    `measured` is the replay with what its recorder would add, and what groups waited in it. `predicted` are those without, the
+    first of the same lengths: by as much as the others differ from it, the first with varied lengths would.
+    """
+    (replayed, waits), (exact, *varied) = measured, predicted
     found: dict[str, Any] = {
         "recorded_under": run.get("policy"), "replayed_under": replayed["policy"], "knobs": list(under.settings),
         "note": "; ".join(filter(None, [under.note, _clocks_text(run)])), "disturbed": disturbed_text(run), "rows": [], "groups": [], "grade": TOO_FAR, "reason": "",
@@ -168,8 +172,13 @@ def fidelity_of(
     for name in dict.fromkeys((*asked, *_ALWAYS)):
         before, after = metrics.get(name), replayed["metrics"].get(name)
         if before is not None and after is not None:
-            others = [run["metrics"][name] for run in varied if run["metrics"].get(name) is not None]
-            mean = sum(others) / len(others) if others else after
+            own = exact["metrics"].get(name)
+            shifts = [
+                run["metrics"][name] - own
+                for run in varied
+                if own is not None and run["metrics"].get(name) is not None
+            ]
+            mean = after + sum(shifts) / len(shifts) if shifts else after
             worst = max(after, mean, key=lambda value: abs(value - before))
             # A task's waiting is a sum over its wake-ups.
             n_sums = (

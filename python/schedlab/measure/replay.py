@@ -28,7 +28,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -442,8 +442,12 @@ def _bytes(
 # ---- runs --------------------------------------------------------------------
 
 
-def load_recorded(folder: Path, *, is_recorded: bool = False) -> Workload:
-    """Make a workload of the folder of a run; its costs are those of a machine that is recorded, or of one that is not."""
+def load_recorded(folder: Path, *, is_recorded: bool = False, has_causes: bool = False) -> Workload:
+    """Make a workload of the folder of a run, for a machine that `is_recorded` with `has_causes`, or is not.
+
+    What recording switches costs is charged for each switch of the replay; what recording calls costs, which are those
+    of the recording, stays in their tasks.
+    """
     folder = Path(folder)
     file = find_records(folder)
     run = read_run(folder / "run.json")
@@ -455,12 +459,13 @@ def load_recorded(folder: Path, *, is_recorded: bool = False) -> Workload:
     if not records.events["task"].any():
         raise RecordError(f"{folder}: cannot be replayed: nobody ran in it")
     name = f"{run.get('workload') or folder.name}-replayed"
+    added = Added.of(recording)
     program = program_of(
         records,
         name=name,
         source=find_program(folder, run.get("program_hash")),
         tasks=run.get("tasks"),
-        added=Added.of(recording),
+        added=replace(added, call=0, other_call=0) if has_causes else added,
     )
     events = records.events
     used = np.unique(events["cpu"][events["kind"] == Kind.RUN])

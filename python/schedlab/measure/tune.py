@@ -216,7 +216,7 @@ def tune(
         _search(optuna, study, trials, ranges, question, default, at_default, on_result)
         found = _answer(optuna, study, trials, ranges, question, default, names)
         result = _confirm(found, trials, prepared, plan, question, default, names)
-        _forecast(found, subject, trials, names, out / "work", options)
+        _forecast(found, subject, trials, names, options)
     finally:
         shutil.rmtree(out / "work", ignore_errors=True)
     if n_confirm and found["class"] and found["forecast"] and measure:
@@ -412,7 +412,7 @@ def _confirm(
 
 
 def _forecast(
-    found: dict[str, Any], subject: Subject, trials: Trials, names: Sequence[str], scratch: Path, options: Mapping[str, Any]
+    found: dict[str, Any], subject: Subject, trials: Trials, names: Sequence[str], options: Mapping[str, Any]
 ) -> None:  # fmt: skip
     """What Linux would measure under the best setting; and which of its classes that is."""
     found |= {"class": None, "forecast": {}, "measured": None}
@@ -421,7 +421,7 @@ def _forecast(
     best = found["front"][0]
     replayed = trials.known[best["policy"], 1]["metrics"]
     found["class"] = class_of(best["policy"], trials.base.values | best["values"])
-    grades = grades_of(subject, names, scratch, options)
+    grades = grades_of(subject, names, options)
     for name in names:
         made = forecast(name, grades.get(name, ""), replayed[name])
         if made:

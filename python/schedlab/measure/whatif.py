@@ -43,7 +43,7 @@ from ..stats.inference import CONFIDENCE, compare_paired
 from ..workload.find import load_workload
 from ..workload.model import Workload
 from .confirm import class_of, confirm, record_again, recorded_command
-from .fidelity import TOO_FAR, fair_knobs, fidelity_of, grade_metric, recorded_under
+from .fidelity import TOO_FAR, Under, fair_knobs, fidelity_of, grade_metric, recorded_under
 from .forecast import forecast
 from .recording import import_trace
 from .replay import keep_recorded, load_recorded, read_run
@@ -234,9 +234,9 @@ def what_if(
         found["advice"] = f"none: under {baseline.policy}, which all others are held against, runs failed"
     else:
         if under is not None:
-            exact, *varied = baseline.runs.values()
+            measured = replay_as_recorded(subject, under, options)
             found["fidelity"] = fidelity_of(
-                subject.run, subject.folder, under, exact, varied, baseline.waits[1], asked, group_of
+                subject.run, subject.folder, under, measured, [*baseline.runs.values()], asked, group_of
             )
         _rank(found, [each for each in alternatives if not each.error])
         _forecast(found, subject, [each for each in alternatives if not each.error])
@@ -404,22 +404,31 @@ def _rank(found: dict[str, Any], alternatives: Sequence[Alternative]) -> None:
     )
 
 
-def grades_of(
-    subject: Subject, names: Sequence[str], scratch: Path, options: Mapping[str, Any]
-) -> dict[str, str]:
+def replay_as_recorded(
+    subject: Subject, under: Under, options: Mapping[str, Any]
+) -> tuple[dict[str, Any], Waits]:
+    """Replay a recording under what it was recorded under, as its recorder would measure it; and what groups waited."""
+    assert subject.folder is not None, "it was recorded"
+    waits: list[Waits] = []
+    with tempfile.TemporaryDirectory(prefix="schedlab-") as scratch:
+        plan = make_plan(
+            [load_recorded(subject.folder, is_recorded=True, has_causes=True)],
+            [under.policy],
+            Path(scratch),
+            settings=under.settings,
+            **{**under.options, **options},
+        )
+        done = run_plan(
+            replace(plan, is_kept=False), on_tasks=lambda _, columns: waits.append(waits_of(columns))
+        )
+    return done.runs[0], waits[0] if waits else {}
+
+
+def grades_of(subject: Subject, names: Sequence[str], options: Mapping[str, Any]) -> dict[str, str]:
     """How faithful the replay of a recording is, by metric: replayed once, under what it was recorded under."""
     if is_disturbed(subject.run):
         return {}
-    under = recorded_under(subject.run, subject.folder)
-    plan = make_plan(
-        [subject.workload],
-        [under.policy],
-        scratch,
-        n_seeds=1,
-        settings=under.settings,
-        **{**under.options, **options},
-    )
-    (run,) = run_plan(replace(plan, is_kept=False)).runs
+    run, _ = replay_as_recorded(subject, recorded_under(subject.run, subject.folder), options)
     recorded, replayed = subject.run.get("metrics") or {}, run["metrics"]
     has = [name for name in names if recorded.get(name) is not None and replayed.get(name) is not None]
     return {name: grade_metric(name, recorded[name], replayed[name]) for name in has}

@@ -211,7 +211,7 @@ def what_if_section(folder: Path, bodies: Sequence[dict[str, Any]]) -> dict[str,
     metrics = [label(name) for name in found["metrics"]]
     heads = ("recorded", "replayed", "error", "grade")
     recorded = [
-        ("The recording, and its replay under what it was recorded under",
+        ("The recording, and its replay under what it was recorded under, with what recording cost it",
          ("metric", "recorded", "replayed", "varied", "error", "grade"), ratio_rows(fidelity["rows"])),
         ("Waited for a CPU, by group of tasks", ("group", *heads), ratio_rows(fidelity["groups"])),
     ]  # fmt: skip
