@@ -83,6 +83,24 @@ def test_a_better_setting_is_found_and_held_against_the_default(shop, tmp_path):
     assert found["importance"]["wakeup_ns_p99"].keys() <= {knob["knob"] for knob in found["knobs"]}
 
 
+def test_of_a_recording_of_linux_the_default_slice_is_that_of_its_machine(shop, tmp_path):
+    run_plan(make_plan([shop], ["eevdf"], tmp_path / "w"))
+    folder = tmp_path / "w" / "shop" / "eevdf" / "seed-1"
+    run = json.loads((folder / "run.json").read_text())
+    changed = {"host": "linux", "policy": "SCHED_OTHER", "recording": {"slice_ns": 1_400_000}}
+    (folder / "run.json").write_text(json.dumps(run | changed))
+    few = {"trials": 2, "seeds": 1, "held_out": 2}
+    found = tuned(str(folder), "eevdf", tmp_path / "a", knobs=["slice_ns=1ms..5ms"], **few)
+    assert [knob["default"] for knob in found["knobs"]] == ["1400us"] and found["class"].startswith(
+        "SCHED_OTHER:"
+    )
+    given = tuned(
+        str(folder), "eevdf", tmp_path / "b", knobs=["preempt"], settings=["eevdf.slice_ns=5ms"], **few
+    )
+    assert [knob["knob"] for knob in given["knobs"]] == ["preempt"] and given["class"] in (
+        "SCHED_OTHER:5000us", "SCHED_BATCH:5000us", None)  # fmt: skip
+
+
 def test_a_knob_without_effect_is_no_better_than_the_default(shop, tmp_path):
     found = tuned(shop, "rt_rr", tmp_path / "out", knobs=["default_level"])
     assert not found["is_better"] and found["load"] is None

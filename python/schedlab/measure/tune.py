@@ -41,6 +41,7 @@ from ..stats.bootstrap import ROUNDING
 from ..stats.decide import decide
 from ..stats.inference import CONFIDENCE
 from .confirm import class_of, confirm, record_again, recorded_command
+from .fidelity import with_slice
 from .forecast import forecast
 from .knob_ranges import Range, ranges_of
 from .whatif import MATTERS_MIN, Subject, grades_of, load_command, read_metrics
@@ -189,8 +190,9 @@ def tune(
         recorded_command(subject.run)  # else it is refused before all the work
         measure = partial(record_again, subject.run, out=out / "confirm")
     plan = make_plan(
-        [subject.workload], [policy], out, n_seeds=1, settings=settings, command_line=command_line, **options
-    )
+        [subject.workload], [policy], out, n_seeds=1, settings=with_slice(settings, [policy], subject.run),
+        command_line=command_line, **options,
+    )  # fmt: skip
     # The search keeps numbers only; what is kept to be looked at are the held-out runs.
     scratch = replace(plan, is_kept=False, out=out / "work")
     prepared = prepare(scratch)
