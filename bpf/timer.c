@@ -146,12 +146,16 @@ long bpf_timer_start(struct bpf_timer *timer, u64 nsecs, u64 flags)
 }
 
 /* Where Linux has interrupts on: an operation in which it holds no lock of a CPU or task. */
+#define INTERRUPTS_IN(name) (1ULL << SL_IN_##name)
 #define WITH_INTERRUPTS							\
-	(1U << SL_IN_NOTHING | 1U << SL_IN_timer | 1U << SL_IN_init |	\
-	 1U << SL_IN_exit | 1U << SL_IN_init_task |			\
-	 1U << SL_IN_cgroup_init | 1U << SL_IN_cgroup_exit |		\
-	 1U << SL_IN_cgroup_prep_move | 1U << SL_IN_cgroup_set_weight |	\
-	 1U << SL_IN_cgroup_set_bandwidth)
+	(INTERRUPTS_IN(NOTHING) | INTERRUPTS_IN(timer) |		\
+	 INTERRUPTS_IN(init) | INTERRUPTS_IN(exit) |			\
+	 INTERRUPTS_IN(init_task) |					\
+	 INTERRUPTS_IN(cpu_online) | INTERRUPTS_IN(cpu_offline) |	\
+	 INTERRUPTS_IN(cgroup_init) | INTERRUPTS_IN(cgroup_exit) |	\
+	 INTERRUPTS_IN(cgroup_prep_move) |				\
+	 INTERRUPTS_IN(cgroup_set_weight) |				\
+	 INTERRUPTS_IN(cgroup_set_bandwidth))
 
 /*
  * Its callback is dropped with it, as on Linux. Return: 1 if it was armed, 0 if not,

@@ -13,9 +13,10 @@ struct sl_core sl_core;
 
 /* What a chapter needs of a later one. */
 static void global_enqueue(struct sl_task *t, u64 enq_flags);
-static s32 any_allowed_cpu(const struct sl_task *t, s32 preferred);
+static s32 any_allowed_cpu(struct sl_task *t, s32 preferred);
 static void make_runnable(struct sl_cpu *this_cpu, struct sl_cpu *cpu,
 			  struct sl_task *t, bool was_runnable, u64 enq_flags);
+static struct sl_cpu *lock_online(struct sl_task *t, s32 nr);
 static void finish_failure(struct sl_cpu *this_cpu);
 static void lock_tasks(void);
 static void unlock_tasks(void);
@@ -48,6 +49,7 @@ static void spin_locks_reset(void);
 #include "tasks.c"
 #include "policy.c"
 #include "load.c"
+#include "hotplug.c"
 #include "dump.c"
 #include "kfuncs_dsq.c"
 #include "kfuncs_cpu.c"

@@ -101,7 +101,7 @@ static void end_change(struct sl_task *t, struct change c)
 		SL_CALL_OP(this_cpu, running, t, &t->p);
 		if (!sl_may_run_on(t, c.cpu->id))
 			sl_host_kick(c.cpu->id);
-	} else if (c.was_queued && sl_may_run_on(t, c.cpu->id)) {
+	} else if (c.was_queued && is_cpu_allowed(t, c.cpu->id)) {
 		SL_CALL_OP(this_cpu, runnable, t, &t->p, ENQUEUE_RESTORE);
 		do_enqueue_task(this_cpu, c.cpu, t, ENQUEUE_RESTORE);
 	} else if (c.was_queued) {
@@ -143,12 +143,6 @@ void sl_task_leave_group(struct sl_task *t)
 {
 	sl_task_set_exiting(t);
 	end_change(t, begin_change(t));
-}
-
-static void set_mask(struct sl_task *t, const struct cpumask *mask, u32 nr)
-{
-	WRITE_ONCE(t->p.cpus_ptr, mask);
-	WRITE_ONCE(t->p.nr_cpus_allowed, (s32)nr);
 }
 
 /*

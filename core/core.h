@@ -66,25 +66,27 @@ struct sl_dsq {
 
 /*
  * What the policy is doing on a CPU: which operation it is in, or a timer. This
- * also says which helpers it may use, as Linux's verifier enforces.
+ * also says which helpers it may use, as Linux's verifier enforces. The first have
+ * a bit in sl_core.asked; the others are called bypassed or not, as it comes or goes.
  */
 #define SL_OPERATIONS(X)						\
 	X(select_cpu) X(enqueue) X(dequeue) X(dispatch) X(tick)		\
 	X(runnable) X(running) X(stopping) X(quiescent) X(yield)	\
-	X(set_weight) X(set_cpumask) X(update_idle) X(init_task)	\
-	X(exit_task) X(enable) X(disable) X(init) X(exit)		\
-	X(cpu_acquire) X(cpu_release)					\
-	X(dump) X(dump_cpu) X(dump_task)				\
+	X(set_weight) X(set_cpumask) X(update_idle)			\
+	X(cpu_acquire) X(cpu_release) X(cpu_online) X(cpu_offline)	\
 	X(cgroup_init) X(cgroup_exit) X(cgroup_prep_move)		\
 	X(cgroup_move) X(cgroup_set_weight) X(cgroup_set_bandwidth)
 #define SL_CALLBACKS(X)							\
-	SL_OPERATIONS(X) X(timer)
+	SL_OPERATIONS(X)						\
+	X(init_task) X(exit_task) X(enable) X(disable) X(init) X(exit)	\
+	X(dump) X(dump_cpu) X(dump_task) X(timer)
 enum sl_callback {
 	SL_IN_NOTHING,
 #define SL_CALLBACK(name) SL_IN_##name,
 	SL_CALLBACKS(SL_CALLBACK)
 #undef SL_CALLBACK
 };
+_Static_assert(SL_IN_init_task < 31, "those that have a bit are in a word, beside SL_FAILED");
 
 struct sl_insert {
 	struct sl_task	*task;
@@ -102,6 +104,7 @@ struct sl_cpu {
 	bool		is_scheduling;	/* between the start of a pick and its end */
 	bool		is_taken;	/* a higher class has it, see sl_cpu_take(); */
 	bool		is_released;	/* it, or the one before it, found a task running */
+	bool		is_offline;	/* to tasks; see hotplug.c */
 
 	/* This CPU alone touches: */
 	bool		holds_lock;	/* its own, and so must not take another's */
@@ -148,6 +151,7 @@ struct sl_core {
 	struct sl_cpu	*cpus;		/* [nr_cpus] */
 	u16		*smt, *llc, *node;
 	struct cpumask	possible;
+	struct cpumask	online;		/* as policies see it; see hotplug.c */
 	struct cpumask	*smt_mask;	/* [nr_cpus] siblings, itself included */
 	struct cpumask	*llc_mask;
 	struct cpumask	*node_mask;
@@ -193,6 +197,7 @@ struct sl_core {
 	u64		exit_ready;	/* atomic: exit_info is complete */
 	u64		exit_done;	/* atomic: the hand-over has happened */
 	u64		watchdog_ns;	/* atomic: when it looks next; on the policy's clock */
+	u64		hotplug_seq;	/* CPUs that came or went */
 	s32		exit_pid;
 	struct scx_exit_info exit_info;
 	char		exit_msg[SCX_EXIT_MSG_LEN];
@@ -289,6 +294,18 @@ sl_inline bool sl_may_run_on(const struct sl_task *t, s32 cpu)
 		return READ_ONCE(t->cpu) == cpu;
 	return likely(mask == &sl_core.possible) ||
 	       sl_mask_test(mask, (u32)cpu);
+}
+
+static inline void set_mask(struct sl_task *t, const struct cpumask *mask, u32 nr)
+{
+	WRITE_ONCE(t->p.cpus_ptr, mask);
+	WRITE_ONCE(t->p.nr_cpus_allowed, (s32)nr);
+}
+
+/* May it be put there: sl_may_run_on(), and the CPU is online. */
+sl_inline bool is_cpu_allowed(const struct sl_task *t, s32 cpu)
+{
+	return sl_may_run_on(t, cpu) && likely(!READ_ONCE(sl_core.cpus[cpu].is_offline));
 }
 
 /*

@@ -195,6 +195,9 @@ static __noinline void dispatch_to_builtin(struct sl_cpu *this_cpu, struct sl_cp
 		global_enqueue(t, 0);
 	} else if (locked && locked->id == target) {
 		local_dsq_enqueue(locked, t, enq_flags);
+	} else if (unlikely(sl_core.cpus[target].is_offline)) {
+		sl_event(this_cpu, DISPATCH_LOCAL_DSQ_OFFLINE);
+		global_enqueue(t, 0);
 	} else {
 		defer_move(this_cpu, target, t, enq_flags);
 	}
@@ -229,8 +232,12 @@ sl_inline void direct_dispatch(struct sl_cpu *this_cpu, struct sl_cpu *cpu,
 /* The built-in FIFO does what every policy has to, where the CPU of @t is busy (S5). */
 static __noinline void kick_idle_for(struct sl_cpu *this_cpu, const struct sl_task *t)
 {
-	s32 cpu = pick_for_policy(t->p.cpus_ptr, 0);
+	s32 cpu;
 
+	/* One that is offline may be marked as idle, too: once. */
+	do
+		cpu = pick_for_policy(t->p.cpus_ptr, 0);
+	while (cpu >= 0 && unlikely(READ_ONCE(sl_core.cpus[cpu].is_offline)));
 	if (cpu >= 0)
 		kick_cpu(this_cpu, cpu, SCX_KICK_IDLE);
 }
@@ -372,8 +379,7 @@ static void finish_migration(struct sl_cpu *this_cpu)
 	struct sl_cpu *cpu;
 
 	this_cpu->migrate = NULL;
-	cpu = &sl_core.cpus[any_allowed_cpu(t, this_cpu->id)];
-	sl_lock(&cpu->lock);
+	cpu = lock_online(t, any_allowed_cpu(t, this_cpu->id));
 	make_runnable(this_cpu, cpu, t, t->p.scx.flags & SCX_TASK_QUEUED, 0);
 	sl_unlock(&cpu->lock);
 }
@@ -423,7 +429,10 @@ static __noinline void flush_deferred(struct sl_cpu *this_cpu)
 		cpu = &sl_core.cpus[t->ddsp_dsq_id & SCX_DSQ_LOCAL_CPU_MASK];
 		t->ddsp_dsq_id = SCX_DSQ_INVALID;
 		sl_lock(&cpu->lock);
-		local_dsq_enqueue(cpu, t, t->ddsp_enq_flags);
+		if (likely(!cpu->is_offline))
+			local_dsq_enqueue(cpu, t, t->ddsp_enq_flags);
+		else
+			global_enqueue(t, 0);
 		sl_unlock(&cpu->lock);
 	}
 	if (this_cpu->nr_kicks)

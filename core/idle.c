@@ -82,7 +82,8 @@ static void update_core_idle(s32 cpu, bool is_idle)
 	bool all = is_idle;
 
 	for (u32 w = 0; all && w < nr_words; w++)
-		all = !(siblings[w] & ~(u64)READ_ONCE(sl_core.idle.bits[w]));
+		all = !(siblings[w] & READ_ONCE(sl_core.online.bits[w]) &
+			~(u64)READ_ONCE(sl_core.idle.bits[w]));
 	for (u32 w = 0; w < nr_words; w++) {
 		for (u64 left = siblings[w]; left; left &= left - 1) {
 			u32 i = w * 64 + (u32)__builtin_ctzll(left);

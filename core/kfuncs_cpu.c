@@ -80,7 +80,7 @@ const struct cpumask *scx_bpf_get_possible_cpumask(void)
 
 const struct cpumask *scx_bpf_get_online_cpumask(void)
 {
-	return &sl_core.possible;
+	return &sl_core.online;
 }
 
 const struct cpumask *scx_bpf_get_idle_cpumask(void)

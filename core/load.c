@@ -12,7 +12,7 @@
  * waited for until it has come to sl_schedule() once, which it does because it is
  * kicked. Whatever a CPU begins after that sees what was written before.
  *
- * Read next: dump.c.
+ * Read next: hotplug.c.
  */
 #include "core.h"
 
@@ -83,10 +83,9 @@ static int check_ops(const struct sched_ext_ops *ops)
 	if (ops->dispatch_max_batch > SL_DISPATCH_BATCH_MAX)
 		return refuse_ops(-E2BIG, "ops.dispatch_max_batch %u is more than %u",
 				  ops->dispatch_max_batch, SL_DISPATCH_BATCH_MAX);
-	/* CPUs neither come nor go: the number of such events is 0. */
-	if (ops->hotplug_seq)
-		return refuse_ops(-EBUSY, "expected hotplug seq %llu did not match actual 0",
-				  ops->hotplug_seq);
+	if (ops->hotplug_seq && ops->hotplug_seq != sl_core.hotplug_seq)
+		return refuse_ops(-EBUSY, "expected hotplug seq %llu did not match actual %llu",
+				  ops->hotplug_seq, sl_core.hotplug_seq);
 	return check_flags(ops);
 }
 

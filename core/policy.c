@@ -21,6 +21,8 @@ static const char *exit_reason(enum scx_exit_kind kind)
 		return "unregistered from user space";
 	case SCX_EXIT_UNREG_BPF:
 		return "unregistered from BPF";
+	case SCX_EXIT_UNREG_KERN:
+		return "unregistered from the main kernel";
 	case SCX_EXIT_ERROR:
 		return "runtime error";
 	case SCX_EXIT_ERROR_BPF:
@@ -115,6 +117,16 @@ void sl_scx_exit(s64 code, const char *fmt, ...)
 
 	__builtin_va_start(args, fmt);
 	claim_exit(SCX_EXIT_UNREG_BPF, code, NULL, fmt, args);
+	__builtin_va_end(args);
+}
+
+/* The policy does nothing wrong, but cannot go on. */
+static sl_cold __attribute__((format(printf, 2, 3))) void exit_by_kernel(s64 code, const char *fmt, ...)
+{
+	__builtin_va_list args;
+
+	__builtin_va_start(args, fmt);
+	claim_exit(SCX_EXIT_UNREG_KERN, code, NULL, fmt, args);
 	__builtin_va_end(args);
 }
 

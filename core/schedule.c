@@ -384,8 +384,6 @@ void sl_cpu_take(struct sl_cpu *cpu, u64 now_ns)
 		cpu->idle_ns += now_ns - cpu->idle_since_ns;
 		update_idle(cpu, false, true);
 	}
-	/* A run that ends meanwhile counts what is left as idle. */
-	cpu->idle_since_ns = now_ns;
 	cpu->is_taken = true;
 	cpu->is_released = t;
 	if (t)
@@ -419,7 +417,8 @@ void sl_cpu_give_back(struct sl_cpu *cpu)
 void sl_stop_at_horizon(struct sl_cpu *cpu, u64 now_ns)
 {
 	if (!cpu->curr) {
-		cpu->idle_ns += now_ns - cpu->idle_since_ns;
+		if (!cpu->is_taken)
+			cpu->idle_ns += now_ns - cpu->idle_since_ns;
 		cpu->idle_since_ns = now_ns;
 		return;
 	}

@@ -83,6 +83,7 @@ static int init_cpus(void)
 		if (!cpu->kicks || !cpu->kick_flags)
 			return -ENOMEM;
 		set_bit(&sl_core.possible, i);
+		set_bit(&sl_core.online, i);
 		set_bit(&sl_core.idle, i);
 		set_bit(&sl_core.idle_smt, i);
 	}
@@ -326,7 +327,9 @@ void sl_task_attach(struct sl_task *t, const struct sl_task *parent)
 	SL_ASSERT(t->state == SL_TASK_NEW);
 	if (parent)
 		WRITE_ONCE(t->p.real_parent, (struct task_struct *)&parent->p);
-	WRITE_ONCE(t->cpu, any_allowed_cpu(t, this_cpu->id));
+	/* Where it may run for certain is chosen when it starts. */
+	WRITE_ONCE(t->cpu, sl_may_run_on(t, this_cpu->id) ? this_cpu->id :
+				   (s32)bpf_cpumask_first(t->p.cpus_ptr));
 	if (enter_table(this_cpu, t))
 		init_task(this_cpu, t, true);
 	flush(this_cpu);

@@ -36,17 +36,42 @@ static struct sl_cpu *lock_cpu_of(struct sl_task *t, u8 *state)
 	}
 }
 
-/* @preferred if @t may run there, otherwise the first CPU where it may. */
-static s32 any_allowed_cpu(const struct sl_task *t, s32 preferred)
+/*
+ * The first CPU where @t may run and that is online. Where there is none, its affinity is
+ * no more, as on Linux (S47). Context: no lock held.
+ */
+static __noinline s32 select_fallback_cpu(struct sl_task *t)
 {
-	if (likely(sl_may_run_on(t, preferred)))
-		return preferred;
-	for (u32 i = 0; i < sl_core.nr_cpus; i++) {
-		if (sl_may_run_on(t, (s32)i))
-			return (s32)i;
+	for (u32 nr_tries = 0; nr_tries < 2; nr_tries++) {
+		for (s32 i = 0; i < (s32)sl_core.nr_cpus; i++) {
+			if (is_cpu_allowed(t, i))
+				return i;
+		}
+		set_mask(t, &sl_core.possible, sl_core.nr_cpus);
+		SL_CALL_OP(sl_this_cpu(), set_cpumask, t, &t->p, &sl_core.possible);
 	}
 	SL_ASSERT(!"a task that may run nowhere");
-	return preferred;
+	return 0;
+}
+
+/* @preferred if @t may run there, otherwise another CPU. */
+static s32 any_allowed_cpu(struct sl_task *t, s32 preferred)
+{
+	return likely(sl_may_run_on(t, preferred)) ? preferred : select_fallback_cpu(t);
+}
+
+/* Lock CPU @nr, which was chosen for @t, or another one where that is offline. */
+static struct sl_cpu *lock_online(struct sl_task *t, s32 nr)
+{
+	struct sl_cpu *cpu = &sl_core.cpus[nr];
+
+	sl_lock(&cpu->lock);
+	while (unlikely(cpu->is_offline)) {
+		sl_unlock(&cpu->lock);
+		cpu = &sl_core.cpus[select_fallback_cpu(t)];
+		sl_lock(&cpu->lock);
+	}
+	return cpu;
 }
 
 /* No ops.select_cpu(): an idle CPU, and then that CPU's local queue (S16). */
@@ -141,8 +166,7 @@ static void select_and_enqueue(struct sl_cpu *this_cpu, struct sl_task *t, u64 w
 	sl_host_prefetch(READ_ONCE(this_cpu->last_dsq));
 	/* S39: a waker that is no task is an interrupt. */
 	this_cpu->in_interrupt = !origin_pid;
-	cpu = &sl_core.cpus[select_task_cpu(this_cpu, t, wake_flags, &enq_flags)];
-	sl_lock(&cpu->lock);
+	cpu = lock_online(t, select_task_cpu(this_cpu, t, wake_flags, &enq_flags));
 	/* It is born at the moment it becomes runnable. */
 	now_ns = kind == SL_RECORD_ARRIVE ? born_ns : sl_host_now_ns();
 	set_runnable_at(t, now_ns);

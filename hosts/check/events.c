@@ -208,7 +208,7 @@ static void begin_event(struct event *e)
 {
 	e->has_begun = true;
 	if (e->kind == TAKE)
-		sim_above_want(e->which, e->until_ns - e->at_ns);
+		sim_above_want(e->which, e->until_ns - e->at_ns, false);
 	else if (e->kind == PIN)
 		pin_task(e);
 	else if (e->kind == RELOAD)

@@ -159,7 +159,7 @@ static enum sim_next handle_burst(struct sim_cpu *c)
 	return SIM_NEXT_RUN;
 }
 
-/* Return: whether a task of a higher class has the CPU. */
+/* Return: whether a task of a higher class has the CPU, or it is offline. */
 static __noinline bool is_taken(struct sim_cpu *c)
 {
 	if (c->above_ns) {
@@ -170,7 +170,8 @@ static __noinline bool is_taken(struct sim_cpu *c)
 	c->resched_at_ns = c->above_until_ns;
 	if (c->above_until_ns > sim_now_ns)
 		return true;
-	sim_give_back(c);
+	if (c->above_until_ns)
+		sim_give_back(c);
 	return false;
 }
 

@@ -91,8 +91,8 @@ void sim_handle_heap(void)
 	if (likely(kind >= SIM_EVENT_WAKE)) {
 		if (kind == SIM_EVENT_DEVICE)
 			sim_device_done();
-		/* A timer interrupts the CPU on which its task went to sleep. */
-		sim_set_cpu(task->core.cpu);
+		/* A timer interrupts the CPU on which its task went to sleep, while there is one. */
+		sim_set_cpu(unlikely(sim.cpus[task->core.cpu].is_offline) ? 0 : task->core.cpu);
 		sim_wake(task, 0, 0);
 		return;
 	}
@@ -112,7 +112,7 @@ void sim_handle_heap(void)
 		sim_machine_event();
 		break;
 	case SIM_EVENT_ABOVE:
-		sim_above_begin();
+		sim_above_begin((u32)(task - sim.tasks));
 		break;
 	default:
 		end_here();

@@ -56,8 +56,7 @@ static int check(struct sim_options *o, char *why, u32 why_bytes)
 }
 
 /* Return: 0, or -1 with @why filled in. --serve and --help are main()'s. */
-int sim_parse(struct sim_options *o, int argc, char **argv, char *why,
-	      u32 why_bytes)
+int sim_parse(struct sim_options *o, int argc, char **argv, char *why, u32 why_bytes)
 {
 	struct sim_costs *c = &o->costs;
 	const struct sl_option costs[] = {
@@ -110,6 +109,7 @@ int sim_parse(struct sim_options *o, int argc, char **argv, char *why,
 		{ "--arrivals", .text = &o->arrivals },
 		{ "--exits", .text = &o->exits },
 		{ "--above", .text = &o->above },
+		{ "--offline", .text = &o->offline },
 		{ "--set", .words = o->sets },
 		{ "--cost", .keys = costs },
 		{ "--work", .keys = work },

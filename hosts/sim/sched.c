@@ -90,10 +90,18 @@ void sim_finish_switch(struct sim_cpu *c, struct sim_task *t)
 	sl_switched(c->core, NULL, sim_now_ns);
 }
 
-/* A task of a higher class gets the CPU, whatever it does. */
+/* A task of a higher class gets the CPU, whatever it does; or it goes offline. */
 void sim_take(struct sim_cpu *c)
 {
-	sl_cpu_take(c->core, sim_now_ns);
+	if (!c->goes_offline) {
+		sl_cpu_take(c->core, sim_now_ns);
+	} else if (sl_cpu_offline(c->core, sim_now_ns)) {
+		c->is_offline = true;
+	} else {
+		sim_offline_later((u32)c->idx, c->above_ns);
+		c->above_ns = 0;
+		return;
+	}
 	if (c->running)
 		end_run(c);
 	c->burst_at_ns = SIM_NEVER;
@@ -103,15 +111,25 @@ void sim_take(struct sim_cpu *c)
 	c->above_ns = 0;
 }
 
-/* It has had the CPU until now. */
-void sim_give_back(struct sim_cpu *c)
+/* Until now no task of the policy's could have the CPU. */
+static void account_taken(struct sim_cpu *c)
 {
 	u64 taken_ns = sim_now_ns - c->above_from_ns;
 
-	c->above_until_ns = 0;
-	sl_cpu_give_back(c->core);
 	c->overhead_ns += taken_ns;
 	sl_host_record(SL_RECORD_OVERHEAD, 0, c->idx, SL_OVERHEAD_STOLEN, taken_ns);
+}
+
+/* It has had the CPU until now. */
+void sim_give_back(struct sim_cpu *c)
+{
+	c->above_until_ns = 0;
+	if (c->is_offline)
+		sl_cpu_online(c->core);
+	else
+		sl_cpu_give_back(c->core);
+	c->is_offline = false;
+	account_taken(c);
 }
 
 /* The running task will block until its op is completed. */
@@ -176,6 +194,8 @@ void sim_cpu_end_all(void)
 			c->overhead_ns -= c->run_from_ns - sim_now_ns;
 			c->stolen_ns -= c->run_from_ns - sim_now_ns;
 		}
+		if (c->above_until_ns)
+			account_taken(c);
 		sl_stop_at_horizon(c->core, sim_now_ns);
 		if (c->running)
 			end_run(c);

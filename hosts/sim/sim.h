@@ -103,7 +103,7 @@ struct sim_options {
 	bool has_detail;
 	bool no_fork;
 	const char *arrivals;
-	const char *above;		/* above.c; NULL: no task is */
+	const char *above, *offline;	/* above.c; NULL: no task is, no CPU */
 	const char *exits;
 	bool exits_regroup;		/* a task that ends leaves its group first */
 	/* Tasks exist before, asleep: all, as in Linux's guest, or those not spawned. */
@@ -158,7 +158,7 @@ enum sim_event_kind {
 	SIM_EVENT_TIMER,		/* the core's timers */
 	SIM_EVENT_DUMP,
 	SIM_EVENT_MACHINE,		/* of hosts/check: events.c */
-	SIM_EVENT_ABOVE,		/* the next task of a higher class */
+	SIM_EVENT_ABOVE,		/* task: the entry of the list in above.c */
 	SIM_EVENT_WAKE,			/* task: wake it */
 	SIM_EVENT_DEVICE,		/* task: its request is done */
 };
@@ -179,6 +179,8 @@ struct sim_cpu {
 	u64		above_ns;	/* so long a task of a higher class wants it, */
 	u64		above_from_ns;	/* or had it, from then */
 	u64		above_until_ns;	/* until now or later; 0: none has it */
+	bool		goes_offline;	/* in place of that task; and */
+	bool		is_offline;	/* it is */
 	u64		kicked_at_ns;	/* last kick that was handled, and how many */
 	u32		nr_kicks;	/* at that instant got no program any further */
 	u64		busy_ns;
@@ -272,8 +274,9 @@ void sim_task_begin(struct sim_task *t, struct sim_task *parent);
 /* above.c */
 int sim_above_parse(const struct sim_options *o, char *why, u32 why_bytes);
 void sim_above_push_all(void);
-void sim_above_begin(void);
-void sim_above_want(u32 cpu, u64 length_ns);
+void sim_above_begin(u32 i);
+void sim_above_want(u32 cpu, u64 length_ns, bool is_offline);
+void sim_offline_later(u32 cpu, u64 length_ns);
 bool sim_take_number(const char **text, char end, u64 *number);
 
 /* device.c */

@@ -52,10 +52,12 @@ struct sl_map_info sl_map_info(const struct sl_map *map);
  */
 u64 sl_arena_pages(const struct sl_map *map, u32 nr, void **at, u64 *bytes);
 
-/* ---- another scheduling class ------------------------------------------- */
+/* ---- what takes a CPU: another scheduling class, hotplug --------------------- */
 
 void sl_cpu_take(struct sl_cpu *cpu, u64 now_ns);
 void sl_cpu_give_back(struct sl_cpu *cpu);
+bool sl_cpu_offline(struct sl_cpu *cpu, u64 now_ns);
+void sl_cpu_online(struct sl_cpu *cpu);
 
 /* ---- what a person is told ------------------------------------------------ */
 

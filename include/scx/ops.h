@@ -61,6 +61,10 @@ enum scx_exit_kind {
 	SCX_EXIT_ERROR_STALL,
 };
 
+/* Of exit_code; Linux has these names. */
+#define SCX_ECODE_RSN_HOTPLUG	(1LL << 32)
+#define SCX_ECODE_ACT_RESTART	(1LL << 48)
+
 /* How often the core did what a policy may not expect; S43. */
 struct scx_event_stats {
 	s64 SCX_EV_SELECT_CPU_FALLBACK;	/* the CPU of ops.select_cpu() was not allowed */
@@ -107,8 +111,9 @@ struct sched_ext_ops {
 	/* A higher class gives a CPU back, or takes it: --above, and worlds of `schedlab check` (S46). */
 	void (*cpu_acquire)(s32 cpu, struct scx_cpu_acquire_args *args);
 	void (*cpu_release)(s32 cpu, struct scx_cpu_release_args *args);
-	/* For what no host here has: core scheduling, hotplug. */
+	/* For what no host here has: core scheduling. */
 	bool (*core_sched_before)(struct task_struct *a, struct task_struct *b);
+	/* --offline, and worlds of `schedlab check` (S47). */
 	void (*cpu_online)(s32 cpu);
 	void (*cpu_offline)(s32 cpu);
 	s32 (*init_task)(struct task_struct *p, struct scx_init_task_args *args);

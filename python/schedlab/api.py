@@ -153,6 +153,7 @@ def run(
     io: Mapping[str, object] | None = None,
     topology: str | Mapping[str, int] = "",
     above: Iterable[str] = (),
+    offline: Iterable[str] = (),
     host: str = "sim",
     parallel: bool = False,
     sandbox: bool = False,
@@ -192,6 +193,8 @@ def run(
         CPUs per core, cache and NUMA node, such as `"smt=2,llc=8"`.
     above : iterable of str, optional
         When real-time tasks have a CPU: `"0:20ms:5ms"` is CPU 0, from 20 ms on, for 5 ms.
+    offline : iterable of str, optional
+        When a CPU other than the first is offline, in the same form.
     host : str, default "sim"
         Where to run. An option that it does not have is refused.
     parallel : bool, default False
@@ -282,6 +285,7 @@ def sweep(
     io: Mapping[str, object] | None = None,
     topology: str | Mapping[str, int] = "",
     above: Iterable[str] = (),
+    offline: Iterable[str] = (),
     host: str = "sim",
     parallel: bool = False,
     sandbox: bool = False,
@@ -307,7 +311,7 @@ def sweep(
         Knobs by `POLICY.KNOB`; an iterable is swept, one value is for all cells.
     cpus : int or iterable of int, optional
         Numbers of CPUs to try; default: what each workload is meant for.
-    baseline, tick, costs, io, topology, above, host, parallel, sandbox, threads, kernel, scale, timeout : as for `run`
+    baseline, tick, costs, io, topology, above, offline, host, parallel, sandbox, threads, kernel, scale, timeout : as for `run`
         For all cells.
     out : str or pathlib.Path, optional
         Folder with a folder per combination, in which its seeds are. Default: only the

@@ -218,26 +218,30 @@ def parse_topology(flag: str, given: Any) -> dict[str, int]:
     return sizes
 
 
-def _above(flag: str, given: Any) -> list[str]:
-    """When real-time tasks have which CPU, each as CPU:START:LENGTH in nanoseconds, in order of time."""
+def _spans(flag: str, given: Any, first_cpu: int = 0) -> list[str]:
+    """When something has which CPU, each as CPU:START:LENGTH in nanoseconds, in order of time."""
+    example = f"such as {first_cpu}:20ms:5ms"
     if isinstance(given, str) or not isinstance(given, Iterable):
-        raise UsageError(f"{flag} must be CPU:START:LENGTH, such as 0:20ms:5ms (got {given!r})")
+        raise UsageError(f"{flag} must be CPU:START:LENGTH, {example} (got {given!r})")
     found, problems = [], []
     for item in map(str, given):
         cpu, *times = item.split(":")
         try:
             if len(times) != 2:
-                raise UsageError("should read CPU:START:LENGTH, such as 0:20ms:5ms")
+                raise UsageError(f"should read CPU:START:LENGTH, {example}")
             start_ns, length_ns = (
                 _number(name, text, low, 2**61)
                 for name, text, low in zip(("start", "length"), times, (0, 1), strict=True)
             )
-            found.append((start_ns, _number("CPU", cpu, 0, CPUS_MAX - 1), length_ns))
+            found.append((start_ns, _number("CPU", cpu, first_cpu, CPUS_MAX - 1), length_ns))
         except SchedlabError as error:
             problems.append(f"{flag} {item}: {error}")
     if problems:
         raise UsageError("\n".join(problems))
     return [f"{cpu}:{start_ns}:{length_ns}" for start_ns, cpu, length_ns in sorted(found)]
+
+
+_SPAN = {"items": {"type": "string", "pattern": "^[0-9]+:[0-9]+:[0-9]+$"}}
 
 
 def _items_of(names: Iterable[str]) -> dict[str, Any]:
@@ -330,10 +334,21 @@ class Machine(_Options):
         "--above",
         "texts",
         "A real-time task, which no policy can hold up, has this CPU then: 0:20ms:5ms.",
-        _above,
+        _spans,
         default=(),
         metavar="CPU:START:LENGTH",
-        limits={"items": {"type": "string", "pattern": "^[0-9]+:[0-9]+:[0-9]+$"}},
+        limits=_SPAN,
+    ).field()
+    #: When a CPU is offline, in the same form. The first one cannot be, as on Linux.
+    offline: list[str] = Option(  # noqa: RUF009, a field
+        "offline",
+        "--offline",
+        "texts",
+        "This CPU, but for CPU 0, goes offline then, and comes back: 1:20ms:50ms.",
+        lambda flag, given: _spans(flag, given, first_cpu=1),
+        default=(),
+        metavar="CPU:START:LENGTH",
+        limits=_SPAN,
     ).field()
     #: Time between ticks in nanoseconds, 1,000 to 10**10; None: what each workload says.
     tick_ns: int | None = Option(
@@ -541,6 +556,7 @@ class RunResult(_Named, total=False):
     io: list[str]
     topology: str
     above: list[str]
+    offline: list[str]
     is_parallel: bool
     is_sandboxed: bool
     are_threads: bool

@@ -319,13 +319,14 @@ def guest_task(case: Case) -> guest.GuestTask:
     """Compile a case for a real kernel."""
     workload = parse_workload(case.workload_text, name=f"{case.name}.toml")
     words = case.head.get("options", [])
-    options = zip(words[::2], words[1::2], strict=True)
+    options = dict(zip(words[::2], words[1::2], strict=True))
     return guest.GuestTask(
         case.name,
         compile_object(case.policy_source).read_bytes(),
         knobs=case.head.get("set", {}),
         program=compile_workload(workload, seed=0).data,
-        above=guest.above_of(dict(options).get("--above", "")),
+        above=guest.spans_of(options.get("--above", "")),
+        offline=guest.spans_of(options.get("--offline", "")),
     )
 
 

@@ -46,7 +46,7 @@ ENDS = {
 }
 #: Those that say nothing here, with the reason.
 LEFT_OUT = {
-    "hotplug": "no CPU of a simulated machine goes offline",
+    "hotplug": "its C half has a CPU go and come while it looks; tests/conformance/s47_hotplug does that",
     "maybe_null_fail_yld": "the verifier refuses it for what no task of ours does: it yields to nobody",
     "non_scx_kfunc_deny": "it is about a policy of TCP",
     "numa": "there is one set of idle CPUs, not one for each node",

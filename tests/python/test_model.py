@@ -48,6 +48,7 @@ GIVEN = {
     "io": ({"latency_ns": "50us", "depth": 4}, {"latency_ns": 50_000, "depth": 4}),
     "topology": ("llc=4,smt=2", {"llc": 4, "smt": 2}),
     "above": (["1:20ms:5ms", "0:1:2"], ["0:1:2", "1:20000000:5000000"]),
+    "offline": (["2:20ms:5ms", "1:1:2"], ["1:1:2", "2:20000000:5000000"]),
     "host": ("kernel", "kernel"),
     "is_parallel": (True, True),
     "is_sandboxed": (True, True),
@@ -165,6 +166,8 @@ def test_a_host_has_an_option_or_refuses_it_by_name_and_value(host, name):
         ({"above": ["0:1ms"]}, "--above 0:1ms: should read CPU:START:LENGTH, such as 0:20ms:5ms"),
         ({"above": ["0:1ms:0ms"]}, "--above 0:1ms:0ms: length must be 1 to"),
         ({"above": ["1024:1ms:1ms"]}, "--above 1024:1ms:1ms: CPU must be 0 to 1023 (got 1024)"),
+        ({"offline": ["0:1ms:1ms"]}, "--offline 0:1ms:1ms: CPU must be 1 to 1023 (got 0)"),
+        ({"offline": ["1:1ms"]}, "--offline 1:1ms: should read CPU:START:LENGTH, such as 1:20ms:5ms"),
         ({"topology": {"smt": 0}}, "--topology smt=0: smt must be 1 to 1024 (got 0)"),
         ({"topology": 2}, "--topology 2: should read smt=2,llc=8,node=16"),
         ({"topology": "smt=2,smt=4"}, "--topology smt=2,smt=4: a part is given twice; name each once"),
@@ -233,7 +236,7 @@ def test_a_run_from_before_versions_is_read_and_compares(before, tmp_path):
     changed = {
         key for a, b in zip(old, new, strict=True) for key in a.keys() | b.keys() if a.get(key) != b.get(key)
     }
-    of_headers, newer = {"policy_hash", "source"}, {"above", "is_sandboxed", "metrics"}
+    of_headers, newer = {"policy_hash", "source"}, {"above", "is_sandboxed", "metrics", "offline"}
     assert all(a["metrics"].items() <= b["metrics"].items() for a, b in zip(old, new, strict=True))
     assert changed <= {"schema", "directory", "command_line", "environment"} | of_headers | newer
     found = compare_folders(before, tmp_path)

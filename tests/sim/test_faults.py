@@ -400,7 +400,7 @@ def test_a_cost_is_at_most_a_second(simulator, folder, sound, name):
      (["--cost", "switch=4"], "unknown key 'switch'"), (["--cost", "tick_ns=2000000"], "whole tick"),
      (["--topology", "smt"], "unknown key 'smt'"), (["--arrivals", "late"], "none of 'start', 'wake' and 'roots'"),
      (["--exits", "twice"], "neither 'once' nor 'regroup'"), (["--above", "0:5"], "'0:5' does not begin with CPU:START_NS:LENGTH_NS"),
-     (["--above", "0:5:1,9:5:1"], "'9:5:1' does not begin with CPU:START_NS:LENGTH_NS"), (["--above", "0:5:0"], "'0:5:0'"), (["--io", "depth=0"], "not a number from 1"),
+     (["--above", "0:5:1,9:5:1"], "'9:5:1' does not begin with CPU:START_NS:LENGTH_NS"), (["--above", "0:5:0"], "'0:5:0'"), (["--cpus", "2", "--offline", "0:5:1"], "--offline: '0:5:1' does not begin with CPU:START_NS:LENGTH_NS, of a CPU from 1 to 1"), (["--io", "depth=0"], "not a number from 1"),
      (["--seed", "one"], "'one' is not a number"), ([], "--program is missing"),
      (["--program", "no/such/file"], "no/such/file: No such file"),
      (["--records", "no/such/folder/r"], "no/such/folder/r: No such file"),

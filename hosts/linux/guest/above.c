@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * above.c - real-time tasks, which are above the policy, have a CPU for a while.
+ * above.c - what takes a CPU from the policy for a while: a real-time task, or that it is
+ * offline.
  *
- * Each is a process of its own, made before time 0, that waits for its time and computes.
- * Called by init.c, which says when, and by play.c. Read next: play.c.
+ * Each is a process of its own, made before time 0, that waits for its time and computes,
+ * or asks the kernel. Called by init.c, which says when, and by play.c. Read next: play.c.
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "guest.h"
@@ -19,16 +22,30 @@
 static struct above {
 	u32 cpu;
 	u64 start_ns, length_ns;	/* since time 0 */
+	bool is_offline;
 	s32 pid;
 } list[NR_MAX];
 static u32 nr;
 
-int above_add(u64 cpu, u64 start_ns, u64 length_ns)
+int above_add(bool is_offline, u64 cpu, u64 start_ns, u64 length_ns)
 {
 	if (nr == NR_MAX || !length_ns)
 		return -1;
-	list[nr++] = (struct above){ (u32)cpu, start_ns, length_ns, 0 };
+	list[nr++] = (struct above){ (u32)cpu, start_ns, length_ns, is_offline, 0 };
 	return 0;
+}
+
+/* Returns when the kernel has done it. */
+static void set_online(u32 cpu, bool is_online)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%u/online", cpu);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0 || write(fd, is_online ? "1" : "0", 1) != 1)
+		frame_text("fatal", "CPU %u cannot be made %s", cpu, is_online ? "online" : "offline");
+	close(fd);
 }
 
 static void be_above(const struct above *a, u64 start_ns)
@@ -37,10 +54,15 @@ static void be_above(const struct above *a, u64 start_ns)
 	cpu_set_t set;
 
 	CPU_ZERO(&set);
-	CPU_SET(a->cpu, &set);
+	CPU_SET(a->is_offline ? 0 : a->cpu, &set);
 	sched_setaffinity(0, sizeof(set), &set);
 	sched_setscheduler(0, SCHED_FIFO, &param);
 	sleep_until_ns(start_ns + a->start_ns);
+	if (a->is_offline) {
+		set_online(a->cpu, false);
+		sleep_until_ns(start_ns + a->start_ns + a->length_ns);
+		set_online(a->cpu, true);
+	}
 	while (monotonic_ns() < start_ns + a->start_ns + a->length_ns)
 		;
 	_exit(0);
@@ -57,8 +79,11 @@ void above_begin(u64 start_ns)
 
 void above_end(void)
 {
-	for (u32 i = 0; i < nr; i++)
+	for (u32 i = 0; i < nr; i++) {
 		if (list[i].pid > 0)
 			kill(list[i].pid, SIGKILL);
+		if (list[i].is_offline)
+			set_online(list[i].cpu, true);
+	}
 	nr = 0;
 }

@@ -10,7 +10,7 @@
  *	play.c    real processes play a workload program under the policy
  *	verbs.c   what each verb is on Linux, with ../tasks
  *	handover.c  locks and pipes
- *	above.c   real-time tasks, beside the program
+ *	above.c   what takes CPUs, beside the program
  *	device.c  what `read` and `write` wait for
  *	groups.c  its cgroups
  *	trace.c   records what the scheduler did, through tracefs
@@ -115,10 +115,13 @@ void verbs_begin(void);
 void verbs_end(struct shared_task *parent);
 extern const struct sl_player_ops verbs;
 
-/* ---- above.c: real-time tasks, beside the program ------------------------ */
+/* ---- above.c: what takes CPUs, beside the program ------------------------ */
 
-/* One of the next program has @cpu then, since its time 0. Return: 0, or -1: too many. */
-int above_add(u64 cpu, u64 start_ns, u64 length_ns);
+/*
+ * A real-time task has @cpu then, since time 0 of the next program, or it is offline.
+ * Return: 0, or -1: too many.
+ */
+int above_add(bool is_offline, u64 cpu, u64 start_ns, u64 length_ns);
 void above_begin(u64 start_ns);
 void above_end(void);
 

@@ -11,6 +11,7 @@
  *	hold MILLISECONDS    load and attach it, leave the CPUs to it so long
  *	device LATENCY PER_KIB CALL DEPTH    what `read` and `write` wait for, in ns
  *	above CPU START LENGTH   a real-time task then, in ns since time 0 of the next program
+ *	offline CPU START LENGTH  that CPU is offline then
  *	lead MILLISECONDS    attach so long before time 0 of a program
  *	play PATH            load and attach it, run a workload program under it
  *	exec MILLISECONDS PATH WORDS   run a program, interrupt it after so long
@@ -126,14 +127,14 @@ static void set_device(const char *latency)
 }
 
 /* Of the line that strtok() is in the middle of. */
-static void add_above(const char *cpu)
+static void add_above(bool is_offline, const char *cpu)
 {
 	const char *start = strtok(NULL, " \n");
 	const char *length = strtok(NULL, " \n");
 
-	if (!length || above_add(strtoull(cpu, NULL, 0), strtoull(start, NULL, 0),
+	if (!length || above_add(is_offline, strtoull(cpu, NULL, 0), strtoull(start, NULL, 0),
 				 strtoull(length, NULL, 0)))
-		frame_text("fatal", "more real-time tasks than the guest can have");
+		frame_text("fatal", "more real-time tasks and offline CPUs than the guest can have");
 }
 
 static void do_line(char *line, struct policy **policy)
@@ -152,8 +153,8 @@ static void do_line(char *line, struct policy **policy)
 		play_lead(strtoull(first, NULL, 0));
 		return;
 	}
-	if (!strcmp(verb, "above")) {
-		add_above(first);
+	if (!strcmp(verb, "above") || !strcmp(verb, "offline")) {
+		add_above(*verb == 'o', first);
 		return;
 	}
 	if (!strcmp(verb, "device")) {

@@ -365,7 +365,7 @@ def options_of_run(run: Mapping[str, Any], *, are_roots_woken: bool) -> tuple[tu
     topology = [("--topology", run["topology"])] if run["topology"] else []
     device = [("--io", ",".join(run["io"]))] if run["io"] else []
     device += [("--threads", "yes")] if run["are_threads"] else []
-    device += [("--above", ",".join(above))] if (above := run.get("above")) else []
+    device += [(f"--{name}", ",".join(spans)) for name in ("above", "offline") if (spans := run.get(name))]
     work = work_options(are_roots_woken=are_roots_woken)
     return (*(("--cost", cost) for cost in run["costs"]), *device, *topology, *work)
 

@@ -37,10 +37,10 @@ from .policies import (
     LEAD_MS,
     LEAD_MS_LONG,
     GuestTask,
-    above_of,
     guest_system,
     job_files,
     read_answers,
+    spans_of,
     unavailable_reason,
 )
 
@@ -57,7 +57,7 @@ class GuestHost(EmulatedHost):
 
     kernel: Path | None = None  #: A kernel image; None: Debian's.
     name = "guest"
-    options = frozenset({"above", "io", "is_parallel", "kernel"})
+    options = frozenset({"above", "io", "is_parallel", "kernel", "offline"})
     LATENCY_ONE_NS = 200_000
     LATENCY_PARALLEL_NS = 100_000_000
     TOLERANCE_ONE_NS = 50_000
@@ -114,7 +114,8 @@ class GuestSession:
             program=program,
             device=device_of(job),
             image=image_of(job),
-            above=above_of(dict(job.options).get("--above", "")),
+            above=spans_of(dict(job.options).get("--above", "")),
+            offline=spans_of(dict(job.options).get("--offline", "")),
             lead_ms=LEAD_MS if job.n_cpus == 1 and not self.host.is_parallel else LEAD_MS_LONG,
         )
         data = ElfFile(job.policy.shared_object).variables()

@@ -57,11 +57,12 @@ class GuestTask:
     image: bytes = b""  #: What the policy's launch() leaves behind (user_half.py).
     #: Real-time tasks beside the program: CPU, start and length in nanoseconds.
     above: tuple[tuple[int, int, int], ...] = ()
+    offline: tuple[tuple[int, int, int], ...] = ()  #: When which CPUs are offline, in the same form.
     lead_ms: int = LEAD_MS  #: How long before time 0 of the program the policy is attached, in milliseconds.
 
 
-def above_of(text: str) -> tuple[tuple[int, int, int], ...]:
-    """CPU, start and length of each real-time task, from the option that the simulator takes."""
+def spans_of(text: str) -> tuple[tuple[int, int, int], ...]:
+    """CPU, start and length of each, from `--above` or `--offline` as the simulator takes them."""
     items = (item.split(":") for item in text.split(",") if item)
     return tuple((int(cpu), int(start_ns), int(length_ns)) for cpu, start_ns, length_ns in items)
 
@@ -122,7 +123,8 @@ def job_files(tasks: list[GuestTask]) -> dict[str, bytes]:
         else:
             files[f"/{index}.slprog"] = bytes(task.program)
             lines.append(f"lead {task.lead_ms}")
-            lines += [f"above {cpu} {start_ns} {length_ns}" for cpu, start_ns, length_ns in task.above]
+            lines += [f"above {' '.join(map(str, span))}" for span in task.above]
+            lines += [f"offline {' '.join(map(str, span))}" for span in task.offline]
             lines.append(f"device {' '.join(map(str, task.device))}")
             lines.append(f"play /{index}.slprog")
     return files | {"/job": "".join(f"{line}\n" for line in lines).encode()}
