@@ -5,6 +5,8 @@
  * The list has KIND:WHICH@AT+FOR, separated by commas; times are ns of virtual time.
  *
  *	take:CPU	a higher scheduling class runs on a CPU for so long
+ *	offline:CPU	a CPU, but for the first, is offline for so long; a policy that is
+ *			stopped by that is loaded again, as its loader does on Linux
  *	pin:CPU		the task that runs on it disables migration, and enables it
  *			again when it next runs after that time
  *	kick:CPU	kicks of this CPU arrive when that time is over
@@ -25,9 +27,9 @@
 /* What can not be done now is tried again so much later. */
 #define LATER_NS 1000000
 
-enum kind { TAKE, PIN, KICK, RELOAD, FAIL, THREAD, EXIT, NR_KINDS };
+enum kind { TAKE, OFFLINE, PIN, KICK, RELOAD, FAIL, THREAD, EXIT, NR_KINDS };
 static const char *const names[NR_KINDS] = {
-	[TAKE] = "take", [PIN] = "pin", [KICK] = "kick", [RELOAD] = "reload",
+	[TAKE] = "take", [OFFLINE] = "offline", [PIN] = "pin", [KICK] = "kick", [RELOAD] = "reload",
 	[FAIL] = "fail", [THREAD] = "thread", [EXIT] = "exit",
 };
 
@@ -41,10 +43,11 @@ static struct event {
 } events[EVENTS_MAX];
 static u32 nr_events;
 static u64 nr_helper_calls;
+static u64 restart_at_ns;	/* of a policy that a CPU's going has stopped; 0: none */
 
 static bool is_of_cpu(enum kind kind)
 {
-	return kind == TAKE || kind == PIN || kind == KICK;
+	return kind == TAKE || kind == OFFLINE || kind == PIN || kind == KICK;
 }
 
 /* Take an event of this machine off @text. Return: whether there is one, which @e then has. */
@@ -65,6 +68,7 @@ static bool read_event(const char **text, struct event *e)
 	e->which = (u32)which;
 	e->until_ns = sim_instant(e->at_ns) + sim_instant(for_ns);
 	return which == e->which && (!is_of_cpu(kind) || which < sim.options->nr_cpus) &&
+	       (kind != OFFLINE || which) &&
 	       (kind != THREAD || which < sim.nr_tasks);
 }
 
@@ -78,7 +82,7 @@ static void begin_early(const struct event *e)
 	} else {
 		sim_heap_push(e->at_ns, SIM_EVENT_MACHINE, 0);
 	}
-	if (e->kind == RELOAD)
+	if (e->kind == RELOAD || e->kind == OFFLINE)
 		check_remember_policy();
 }
 
@@ -164,13 +168,14 @@ static void unload(struct event *e)
 	set_due(e, e->until_ns);
 }
 
-static void load_again(struct event *e)
+static void load_again(void)
 {
 	char why[512];
 	int err = 0;
 
-	e->is_over = true;
 	sim_set_cpu(0);
+	/* Where that has not happened yet. */
+	sl_policy_disable(false);
 	check_restore_policy();
 	for (const char *const *set = sim.options->sets; *set && !err; set++)
 		err = sim_policy_set(*set, why, sizeof(why));
@@ -180,6 +185,16 @@ static void load_again(struct event *e)
 		sim_fail("policy", 0, "policy '%s' could not be loaded again: %s%s%.300s",
 			 sim_policy_file.policy->ops->name, sim_error_text(-err),
 			 sl_report().why[0] ? ": " : "", sl_report().why);
+}
+
+/* Return: whether the policy that has ended is loaded again, a while later. */
+bool check_restarts(const struct scx_exit_info *info)
+{
+	if (info->kind != SCX_EXIT_UNREG_KERN || !(info->exit_code & SCX_ECODE_ACT_RESTART))
+		return false;
+	restart_at_ns = sim_now_ns + LATER_NS;
+	sim_heap_push(restart_at_ns, SIM_EVENT_MACHINE, 0);
+	return true;
 }
 
 /*
@@ -207,8 +222,8 @@ bool check_helper_fails(void)
 static void begin_event(struct event *e)
 {
 	e->has_begun = true;
-	if (e->kind == TAKE)
-		sim_above_want(e->which, e->until_ns - e->at_ns, false);
+	if (e->kind == TAKE || e->kind == OFFLINE)
+		sim_above_want(e->which, e->until_ns - e->at_ns, e->kind == OFFLINE);
 	else if (e->kind == PIN)
 		pin_task(e);
 	else if (e->kind == RELOAD)
@@ -218,6 +233,8 @@ static void begin_event(struct event *e)
 /* Something is due now. */
 void check_machine_event(void)
 {
+	if (restart_at_ns == sim_now_ns && !sim.result->error_kind)
+		load_again();
 	for (u32 i = 0; i < nr_events && !sim.is_over; i++) {
 		struct event *e = &events[i];
 
@@ -227,7 +244,9 @@ void check_machine_event(void)
 			continue;
 		else if (e->kind == PIN)
 			unpin_task(e);
-		else if (e->kind == RELOAD)
-			load_again(e);
+		else if (e->kind == RELOAD) {
+			e->is_over = true;
+			load_again();
+		}
 	}
 }

@@ -98,6 +98,7 @@ const char *check_switches(void);
 #define sim_begin_heap() check_begin_heap()
 #define sim_switches() check_switches()
 struct sim_options;
+struct scx_exit_info;
 bool check_serve_worlds(struct sim_options *defaults);
 #define sim_serve_worlds(options) check_serve_worlds(options)
 /* What happens to the machine: events.c. */
@@ -105,8 +106,10 @@ void check_begin_events(void);
 void check_machine_event(void);
 u64 check_kick_delay_ns(s32 cpu);
 bool check_helper_fails(void);
+bool check_restarts(const struct scx_exit_info *info);
 #define sim_begin_machine_events() check_begin_events()
 #define sim_machine_event() check_machine_event()
+#define sim_restarts(info) check_restarts(info)
 #define sim_kick_delay_ns(cpu) check_kick_delay_ns(cpu)
 #define sl_host_helper_fails() check_helper_fails()
 void *check_map_block(u64 bytes);

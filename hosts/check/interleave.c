@@ -262,7 +262,7 @@ static s32 heap_cpu(void)
 	switch (sim_heap_first(&task)) {
 	case SIM_EVENT_WAKE:
 	case SIM_EVENT_DEVICE:
-		return task->core.cpu;
+		return sim_woken_on(task);
 	case SIM_EVENT_ARRIVE:
 	case SIM_EVENT_TIMER:
 		return 0;

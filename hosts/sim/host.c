@@ -104,7 +104,7 @@ void sl_host_policy_failed(const struct scx_exit_info *info, s32 pid)
 
 	/* From now on every tick may matter: built-in FIFO ends slices. */
 	sim.has_ticks = true;
-	if (r->error_kind || info->kind == SCX_EXIT_UNREG_BPF)
+	if (r->error_kind || info->kind == SCX_EXIT_UNREG_BPF || sim_restarts(info))
 		return;
 	r->status = "failed";
 	r->error_kind = info->kind == SCX_EXIT_ERROR_STALL ? "stall" : "policy";

@@ -91,8 +91,7 @@ void sim_handle_heap(void)
 	if (likely(kind >= SIM_EVENT_WAKE)) {
 		if (kind == SIM_EVENT_DEVICE)
 			sim_device_done();
-		/* A timer interrupts the CPU on which its task went to sleep, while there is one. */
-		sim_set_cpu(unlikely(sim.cpus[task->core.cpu].is_offline) ? 0 : task->core.cpu);
+		sim_set_cpu(sim_woken_on(task));
 		sim_wake(task, 0, 0);
 		return;
 	}

@@ -225,6 +225,12 @@ static inline void sim_set_cpu(s32 idx)
 	sim_core_cpu = sim.cpus[idx].core;
 }
 
+/* A timer interrupts the CPU on which its task went to sleep, while that is there. */
+static inline s32 sim_woken_on(const struct sim_task *t)
+{
+	return unlikely(sim.cpus[t->core.cpu].is_offline) ? 0 : t->core.cpu;
+}
+
 /* heap.c: what will happen to tasks and timers */
 void sim_heap_push(u64 t_ns, enum sim_event_kind kind, u32 task);
 void sim_heap_push_first(u64 t_ns, enum sim_event_kind kind, u32 task);

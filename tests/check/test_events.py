@@ -175,3 +175,16 @@ def test_events_accuse_no_sound_policy(name, monkeypatch, simulator):
     batch = do_batch(task_of(name), 3)
     assert (batch.failed, batch.error) == ([], None) and batch.n_repeated == 2
     assert batch.events == set(KINDS) - {"thread"} or batch.events == set(KINDS)
+
+
+def test_a_cpu_that_goes_while_others_interleave_is_no_finding(simulator):
+    """A timer of a task whose CPU is offline interrupts CPU 0, which may be at work."""
+    task, rng = task_of("cfs"), random.Random(5)
+    drawn = [interleaved(rng, draw_world(rng, task.built.policy, {})) for _ in range(150)]
+    tried = [
+        replace(world, events=tuple(Event("offline", 1, at * MS, 5 * MS) for at in (3, 20, 21, 50)))
+        for world in drawn
+        if world.n_cpus > 1
+    ]
+    with replace(task, races=True, properties=task.properties - {"race"}).laboratory() as laboratory:
+        assert not [trial.finding for trial in laboratory.try_worlds(tried) if trial.finding]

@@ -23,6 +23,7 @@ _MS = 1_000_000
 #: Kinds, and what each is to a person; `{which}`, `{at}` and `{time}` are filled in.
 KINDS = {
     "take": "CPU {which} is a higher class's from {at} on, for {time}",
+    "offline": "CPU {which} is offline from {at} on, for {time}",
     "pin": "the task that runs on CPU {which} at {at} disables migration for {time}",
     "kick": "kicks of CPU {which} that are sent within {time} from {at} on arrive when that is over",
     "reload": "the policy is unloaded at {at}, and loaded again after {time}",
@@ -31,7 +32,7 @@ KINDS = {
     "thread": "task {which}, from 0, is a kernel thread",
 }
 #: Those whose `which` is a CPU; there may be several.
-OF_CPU = ("take", "pin", "kick")
+OF_CPU = ("take", "offline", "pin", "kick")
 _TEXT = re.compile(r"(\w+):(\d+)@(\d+)\+(\d+)")
 
 
@@ -60,9 +61,12 @@ def draw_events(rng: random.Random, n_cpus: int, time: Callable[[], int]) -> tup
     kinds = rng.sample([*KINDS], min(len(KINDS), rng.choice((1, 1, 2, 3))))
     events = []
     for kind in kinds:
+        first = int(kind == "offline")  # CPU 0 always is there
+        if first == n_cpus:
+            continue
         for _ in range(rng.choice((1, 1, 3, 6)) if kind in OF_CPU else kind != "thread"):
             at_ns = 0 if kind == "exit" else rng.choice((time(), 20 * _MS, 50 * _MS, 200 * _MS + time()))
-            which = rng.randrange(n_cpus) if kind in OF_CPU else 0
+            which = rng.randrange(first, n_cpus) if kind in OF_CPU else 0
             if kind == "fail":
                 which = rng.choice((0, 0, 1, 5, 20))
             events.append(Event(kind, which, at_ns, 0 if kind == "fail" else time()))

@@ -339,6 +339,7 @@ class Laboratory:
         if is_judged and outcome.error is None:
             judge = Judge(
                 latency_ns=0, work_conserving=self._holds_work(world), tables_folder=None,
+                are_cpus_steady=not any(event.kind == "offline" for event in world.events),
                 has_exact_work=not any(event.kind == "exit" for event in world.events),
             )  # fmt: skip
             verdict = judge.verdict(program, job.records, outcome)

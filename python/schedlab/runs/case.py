@@ -317,6 +317,7 @@ def do_case(
             work_conserving=bool(built.policy.work_conserving),
             tables_folder=folder if plan.keep_parquet and plan.is_kept else None,
             tolerance_ns=context.host.tolerance_ns(job),
+            are_cpus_steady=not plan.machine.offline,
             has_exact_work=context.host.has_exact_work and not plan.machine.charges_tasks,
             calibration=context.host.calibration(job),
             is_replay=bool(case.workload.program),

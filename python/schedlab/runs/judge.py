@@ -49,6 +49,9 @@ class Judge:
     work_conserving: bool  #: What the policy declares.
     tables_folder: Path | None  #: Where to write the derived tables; None: nowhere.
     tolerance_ns: int = 0  #: Error of the host's clock on one interval.
+    #: Whether each CPU is there all the time. Else a task may run where its affinity forbids it, and one
+    #: that is offline looks idle.
+    are_cpus_steady: bool = True
     has_exact_work: bool = True  #: Whether system calls cost a task nothing that its program does not name.
     #: What a unit of `work` costs there; None: nobody knows.
     calibration: Calibration | None = DEFAULT_CALIBRATION
@@ -159,10 +162,10 @@ class Judge:
             has_host_work=has_host_work(program) | (not self.has_exact_work),
             clock_ns=None if outcome.tally is None else _clock_ns(outcome.tally, len(rows)),
             arrival_ns=rows["arrival_ns"],
-            affinity=program.affinity,
+            affinity=program.affinity if self.are_cpus_steady else None,
             is_capped=is_capped(program) | program.has_mask_changed,
             horizon_ns=program.horizon_ns,
-            work_conserving=self.work_conserving,
+            work_conserving=self.work_conserving and self.are_cpus_steady,
             # Two may be late one after the other: who has work for a CPU, and that CPU.
             latency_ns=self.latency_ns + 2 * max(outcome.away_ns, outcome.timer_late_ns),
             tolerance_ns=self.tolerance_ns,
