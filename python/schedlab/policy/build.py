@@ -56,6 +56,8 @@ FLAGS = (
     "-fsanitize-undefined-trap-on-error",
     # Linux gives a policy no floating point, as it gives itself none.
     *(("-mgeneral-regs-only",) if platform.machine() in ("x86_64", "aarch64") else ()),
+    # Atomic operations are instructions, not calls that ask the C library for the processor's kind.
+    *(("-mno-outline-atomics",) if platform.machine() == "aarch64" else ()),
 )
 #: clang does so by itself: each index has its own trap, with its own line.
 FLAGS_GCC = ("-fno-crossjumping",)
