@@ -3,12 +3,15 @@
 
     upstream.py FOLDER [--schedulers NAME...] [--workloads W...] [--cpus N...] [--write]
     upstream.py FOLDER --speed [--schedulers NAME...]
+    upstream.py FOLDER --choose [--schedulers NAME...] [--out RUNS] [--write]
 
 FOLDER is a checkout of `sched-ext/scx`; nothing of it is copied. Each scheduler is compiled,
 given what `policies/launch` has for it, and run in the simulator on each workload and number of
 CPUs, with seed 1. A cell says how many of the workloads ended with consistency ok; the last column
 says why not all. With `--write` the table in docs/upstream.md is replaced. With `--speed` each runs 200 tasks that
 run and sleep 1 ms in turn, on 16 CPUs, without records: switches per second of CPU time, the maximum of five runs.
+With `--choose` each runs the workloads of `workloads/server` beside `eevdf`, which is Linux's default, on eight CPUs
+with two caches; the table says what a user notices, means over ten seeds.
 
 Read next: docs/upstream.md; python/schedlab/policy/launch_file.py.
 """
@@ -22,6 +25,10 @@ import resource
 import subprocess
 import tempfile
 from pathlib import Path
+
+import numpy as np
+import polars as pl
+import scipy.stats
 
 import schedlab
 from documents import write_between
@@ -60,6 +67,26 @@ count = 200
 phases = [{loop = 100000, do = [{run = "1ms"}, {sleep = "1ms"}]}]
 """
 SPEED_CPUS, SPEED_RUNS = 16, 5
+#: Workload, what is measured, the class of its tasks, the column of `Result.tasks`, how it is summed up.
+CHOICE = (
+    ("server/storm", "storm: a worker's wake-up, mean (ms)", "worker", "wakeup_ns_mean", np.mean),
+    ("server/storm", "worst (ms)", "worker", "wakeup_ns_max", np.max),
+    ("server/storm", "the probe's, worst (ms)", "probe", "wakeup_ns_max", np.max),
+    ("server/build", "build: makespan (ms)", "", "end_ns", np.max),
+    ("server/build", "the editor's wake-up, worst (ms)", "editor", "wakeup_ns_max", np.max),
+    (
+        "server/web",
+        "web: a request, p99 (ms)",
+        "request",
+        "turnaround_ns",
+        lambda values: np.quantile(values, 0.99),
+    ),
+    ("server/web", "the backup's CPUs", "backup", "run_ns", lambda values: sum(values) / WEB_NS),
+)
+CHOICE_BASELINE, CHOICE_SEEDS, WEB_NS = "eevdf", 10, 2.5e9
+CHOICE_MACHINE = {"cpus": 8, "topology": "llc=4", "tick": "4ms"}
+#: Of this machine, as `schedlab record` measures them; a migration is a few cache misses.
+CHOICE_COSTS = {"switch_ns": "1us", "wakeup_ns": "1us", "migrate_ns": "5us"}
 #: Where the table of the page begins and ends.
 
 
@@ -129,6 +156,70 @@ def switches_per_second(source: Path) -> float:
     return max(rates)
 
 
+def choose(policy: str, out: Path) -> tuple[list[np.ndarray | None], list[str]]:
+    """What a user notices under one: for each of `CHOICE` a value by seed, or None; why a workload did not end well."""
+    result = schedlab.run(
+        sorted({row[0] for row in CHOICE}),
+        policy,
+        seeds=CHOICE_SEEDS,
+        costs=CHOICE_COSTS,
+        timeout=TIMEOUT,
+        out=out,
+        **CHOICE_MACHINE,
+    )
+    failed = result.runs.filter(pl.col("status") != "ok").unique(
+        "workload", keep="first", maintain_order=True
+    )
+    found: list[np.ndarray | None] = []
+    for workload, _, class_name, column, sum_up in CHOICE:
+        tasks = result.tasks.filter(
+            pl.col("workload") == workload, pl.col("name").str.starts_with(class_name)
+        )
+        # A request without an answer has taken at least until now.
+        tasks = tasks.with_columns(pl.col("turnaround_ns").fill_null(WEB_NS - pl.col("arrival_ns")))
+        seeds = tasks.drop_nulls(column).sort("seed").group_by("seed", maintain_order=True)
+        values = np.array([float(sum_up(rows[column].to_numpy())) for _, rows in seeds])
+        found.append(None if workload in failed["workload"] else values)
+    return found, [
+        f"{run['workload']}: {first_error(run['error'])[:160]}" for run in failed.iter_rows(named=True)
+    ]
+
+
+def choice_cell(values: np.ndarray | None, baseline: np.ndarray, column: str) -> str:
+    """A mean over seeds, with a mark where pairs of seeds tell it from the baseline's in 95 of 100 cases.
+
+    >>> choice_cell(np.array([2e9, 2.2e9, 2.1e9]), np.array([1e9, 1.2e9, 1.1e9]), "wakeup_ns_max")
+    '2,100 ▲'
+    """
+    if values is None:
+        return "-"
+    mean, difference = values.mean() / (1 if column == "run_ns" else 1e6), values - baseline
+    low, high = scipy.stats.t.interval(
+        0.95, len(values) - 1, difference.mean(), scipy.stats.sem(difference) or 1e-9
+    )
+    mark = " ▲" if low > 0 else " ▼" if high < 0 else ""
+    return f"{float(f'{mean:.3g}'):,g}{mark}"
+
+
+def choice_table(folder: Path, names: list[str], out: Path) -> str:
+    """The table for those who have to choose, and below it why a scheduler has no row."""
+    baseline, reasons = choose(CHOICE_BASELINE, out / CHOICE_BASELINE)
+    if reasons:
+        raise SchedlabError(reasons[0])
+    rows = [["scheduler", *(row[1] for row in CHOICE)], ["---"] * (len(CHOICE) + 1)]
+    notes = []
+    for name in (CHOICE_BASELINE, *names):
+        source = None if name == CHOICE_BASELINE else source_of(folder, name)
+        if name != CHOICE_BASELINE and not source:
+            continue
+        label = f"`scx_{name}`" if source else f"`{name}`"
+        found, reasons = choose(str(source), out / name) if source else (baseline, [])
+        notes += [f"- {label}, {reason}" for reason in reasons]
+        cells = zip(found, baseline, (row[3] for row in CHOICE), strict=True)
+        rows.append([label, *(choice_cell(*cell) for cell in cells)])
+    return "\n".join([*(f"| {' | '.join(row)} |" for row in rows), "", *notes])
+
+
 def main() -> None:
     """Print the table, or write it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
@@ -138,7 +229,15 @@ def main() -> None:
     parser.add_argument("--cpus", nargs="+", type=int, default=list(CPUS))
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--speed", action="store_true")
+    parser.add_argument("--choose", action="store_true")
+    parser.add_argument("--out", type=Path, default=Path("out/upstream"))
     asked = parser.parse_args()
+    if asked.choose:
+        table = choice_table(asked.folder, asked.schedulers, asked.out)
+        print(table)
+        if asked.write:
+            write_between("choice table", table, PAGE)
+        return
     if asked.speed:
         for name in asked.schedulers:
             source = source_of(asked.folder, name)

@@ -104,7 +104,9 @@ static s32 select_task_cpu(struct sl_cpu *this_cpu, struct sl_task *t, u64 wake_
 	prev_cpu = any_allowed_cpu(t, t->cpu);
 	if (t->p.nr_cpus_allowed == 1)
 		return prev_cpu;
-	*enq_flags |= SCX_ENQ_CPU_SELECTED;
+	/* A new task's enqueue is not told of it: wake_up_new_task() does not pass it on. */
+	if (likely(!(wake_flags & SCX_WAKE_FORK)))
+		*enq_flags |= SCX_ENQ_CPU_SELECTED;
 	/* No lock is held: a policy that has just come has brought its operations. */
 	if (unlikely(!SL_IS_ASKED(smp_load_acquire(&sl_core.asked), select_cpu)))
 		return select_cpu_without_op(t, prev_cpu, wake_flags);

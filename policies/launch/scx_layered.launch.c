@@ -50,7 +50,10 @@ static u32 launch_distance(s32 a, s32 b)
 	       scx_bpf_cpu_node(a) == scx_bpf_cpu_node(b) ? 3 : 4;
 }
 
-/* All CPUs, the near ones first, and of the same distance those with the nearest numbers. */
+/*
+ * All CPUs, the near ones first, and of the same distance those with the nearest numbers.
+ * Which of two equal layers a CPU looks at first is drawn by chance there, and alternates here.
+ */
 static void launch_cpu(s32 cpu)
 {
 	s32 nr = (s32)scx_bpf_nr_cpu_ids();
@@ -79,7 +82,7 @@ static void launch_cpu(s32 cpu)
 	for (u32 i = 0; i < MAX_LAYERS; i++) {
 		c->ogp_layer_order[i] = c->op_layer_order[i] = i ? MAX_LAYERS : LAUNCH_IMMEDIATE;
 		c->ogn_layer_order[i] = c->on_layer_order[i] =
-			i == 0 ? LAUNCH_BATCH : i == 1 ? LAUNCH_NORMAL : MAX_LAYERS;
+			i > 1 ? MAX_LAYERS : (u32)(cpu + (s32)i) % 2 ? LAUNCH_BATCH : LAUNCH_NORMAL;
 		c->gp_layer_order[i] = c->gn_layer_order[i] = MAX_LAYERS;
 	}
 }

@@ -186,5 +186,8 @@ def test_all_pictures_are_made(root, build, need, tmp_path):
     )
     assert done.stdout.splitlines()[-1] == "[]"
     assert {path.name for path in (tmp_path / "made").iterdir()} == {
-        path.name for path in (root / "docs/pictures").iterdir()
+        path.name
+        for path in (root / "docs/pictures").iterdir()
+        # Of published schedulers, which are in no checkout of this project.
+        if path.name != "upstream.png"
     }

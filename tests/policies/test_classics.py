@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The classics show what their descriptions say that they show.
+"""The classics and the workloads of servers show what their descriptions say that they show.
 
 Each test compares policies on the workload as it comes; seed 1, no costs.
 """
@@ -20,7 +20,11 @@ def run(play, root):
     """Function that runs a classic: `run("convoy", "fifo", change={"a": "b"}, knob=1)`."""
 
     def classic(name: str, policy: str, *, cpus: int = 1, change: dict[str, str] | None = None, **knobs):
-        text = (root / "workloads" / "classics" / f"{name}.toml").read_text()
+        text = (
+            (root / "workloads" / (name if "/" in name else f"classics/{name}"))
+            .with_suffix(".toml")
+            .read_text()
+        )
         for old, new in (change or {}).items():
             assert text.count(old) == 1, old
             text = text.replace(old, new)
@@ -143,3 +147,27 @@ def test_heavy_tail(run):
     fifo, turns, feedback, minimum = (slowdowns(policy) for policy in ("fifo", "rr", "mlfq", "srtf"))
     assert fifo[0] > 3 * turns[0] > 6 * feedback[0] > 9 * minimum[0]
     assert minimum[1] < 2 * fifo[1]
+
+
+def test_storm(run):
+    """An idle CPU is there for the first eight; a probe pays for what it has nothing to do with."""
+    worst = {policy: run("server/storm", policy, cpus=8) for policy in ("fifo", "eevdf")}
+    assert all(played.latencies_ms("worker").max() > 2.4 for played in worst.values())
+    assert worst["eevdf"].latencies_ms("probe").max() < 0.75 * worst["fifo"].latencies_ms("probe").max()
+
+
+def test_build(run):
+    """The build is bound by its work; the editor is not."""
+    played = {policy: run("server/build", policy, cpus=8) for policy in ("fifo", "eevdf")}
+    work_ms = sum(turn.ran_ms for turn in played["fifo"].turns)
+    spans = [one.finish_ms("make") for one in played.values()]
+    assert work_ms / 8 < min(spans) and max(spans) < 1.1 * min(spans)
+    assert played["eevdf"].latencies_ms("editor").max() < 0.1 * played["fifo"].latencies_ms("editor").max()
+
+
+def test_web(run):
+    p99 = {
+        policy: np.percentile(turnarounds_ms(run("server/web", policy, cpus=8), "request"), 99)
+        for policy in ("fifo", "eevdf")
+    }
+    assert p99["eevdf"] < 0.2 * p99["fifo"]

@@ -58,8 +58,8 @@ def test_each_workload_has_jitter_or_says_why_not(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_task_ends_by_itself(name):
-    assert (program_of(name).work_ns() >= 0).all()
+def test_every_task_ends_by_itself_or_the_workload_says_when(name):
+    assert (program_of(name).work_ns() >= 0).all() or load_workload(name).horizon_ns
 
 
 # ---- schedules worked out by hand --------------------------------------------------
