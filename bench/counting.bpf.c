@@ -17,15 +17,13 @@ char _license[] SEC("license") = "GPL";
 /* Of its own: nobody asks a policy whose tasks are all in the global queue. */
 #define COUNTING_DSQ 0
 
-static u64 nr_select_cpu, nr_enqueue, nr_dequeue, nr_dispatch, nr_runnable,
-	   nr_running, nr_stopping, nr_quiescent, nr_yield, nr_init_task,
-	   nr_enable, nr_disable, nr_exit_task;
+static u64 nr_select_cpu, nr_enqueue, nr_dequeue, nr_dispatch, nr_runnable, nr_running, nr_stopping,
+	nr_quiescent, nr_yield, nr_init_task, nr_enable, nr_disable, nr_exit_task;
 
 #define COUNT(name) __sync_fetch_and_add(&nr_##name, 1)
 #define TELL(name) bpf_printk("count %s %lld", #name, (long long)nr_##name)
 
-s32 BPF_STRUCT_OPS(counting_select_cpu, struct task_struct *p, s32 prev_cpu,
-		   u64 wake_flags)
+s32 BPF_STRUCT_OPS(counting_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	bool is_idle = false;
 
@@ -70,8 +68,7 @@ void BPF_STRUCT_OPS(counting_quiescent, struct task_struct *p, u64 deq_flags)
 	COUNT(quiescent);
 }
 
-bool BPF_STRUCT_OPS(counting_yield, struct task_struct *from,
-		    struct task_struct *to)
+bool BPF_STRUCT_OPS(counting_yield, struct task_struct *from, struct task_struct *to)
 {
 	COUNT(yield);
 	/* As without this callback: the slice is given up. */
@@ -79,8 +76,7 @@ bool BPF_STRUCT_OPS(counting_yield, struct task_struct *from,
 	return false;
 }
 
-s32 BPF_STRUCT_OPS(counting_init_task, struct task_struct *p,
-		   struct scx_init_task_args *args)
+s32 BPF_STRUCT_OPS(counting_init_task, struct task_struct *p, struct scx_init_task_args *args)
 {
 	COUNT(init_task);
 	return 0;
@@ -96,8 +92,7 @@ void BPF_STRUCT_OPS(counting_disable, struct task_struct *p)
 	COUNT(disable);
 }
 
-void BPF_STRUCT_OPS(counting_exit_task, struct task_struct *p,
-		    struct scx_exit_task_args *args)
+void BPF_STRUCT_OPS(counting_exit_task, struct task_struct *p, struct scx_exit_task_args *args)
 {
 	COUNT(exit_task);
 }

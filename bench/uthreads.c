@@ -275,7 +275,7 @@ static long resident_bytes(void)
 }
 
 static ut_sem gate = UT_SEM_INIT(0);
-static long nr_asleep;	/* atomic */
+static long nr_asleep; /* atomic */
 
 static void *sleeper(void *arg)
 {
@@ -304,7 +304,7 @@ static void sleepers(void)
 
 /* ---- an echo server ------------------------------------------------------------------------- */
 
-static long nr_echoes;	/* atomic */
+static long nr_echoes; /* atomic */
 
 /* Until the peer closes, or resets, the connection. */
 static void *serve(void *arg)
@@ -347,8 +347,7 @@ int main(int argc, char **argv)
 	const char *what = argc > 4 ? argv[1] : "";
 
 	if (argc < 5) {
-		fprintf(stderr, "usage: %s WHAT POLICY.so CPUS OPS [NAME=VALUE...]\n",
-			argv[0]);
+		fprintf(stderr, "usage: %s WHAT POLICY.so CPUS OPS [NAME=VALUE...]\n", argv[0]);
 		return 2;
 	}
 	config.policy = argv[2];

@@ -15,12 +15,12 @@
 #define PAGE_BYTES 4096ULL
 
 struct extent {
-	struct extent	*next;
-	struct sl_map	*arena;
-	void		*memory;	/* of the host */
-	u64		bytes;
-	u32		nr_pages;
-	u64		first_page;	/* in Linux's arena, if none is given back */
+	struct extent *next;
+	struct sl_map *arena;
+	void *memory; /* of the host */
+	u64 bytes;
+	u32 nr_pages;
+	u64 first_page; /* in Linux's arena, if none is given back */
 };
 
 static struct extent *extent_of(void *at)
@@ -45,7 +45,10 @@ void *sl_arena_alloc_pages(struct sl_map *arena, void *addr, u32 nr_pages)
 	start = ((u64)(uintptr_t)memory + sizeof(*e) + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1);
 	e = extent_of((void *)(uintptr_t)start);
 	*e = (struct extent){
-		.arena = arena, .memory = memory, .bytes = bytes, .nr_pages = nr_pages,
+		.arena = arena,
+		.memory = memory,
+		.bytes = bytes,
+		.nr_pages = nr_pages,
 	};
 	sl_lock(&arena->lock);
 	if (nr_pages > arena->max_entries - arena->nr_queued) {
@@ -54,8 +57,7 @@ void *sl_arena_alloc_pages(struct sl_map *arena, void *addr, u32 nr_pages)
 		return NULL;
 	}
 	arena->nr_queued += nr_pages;
-	e->first_page = arena->extents ?
-			arena->extents->first_page + arena->extents->nr_pages : 0;
+	e->first_page = arena->extents ? arena->extents->first_page + arena->extents->nr_pages : 0;
 	e->next = arena->extents;
 	arena->extents = e;
 	sl_unlock(&arena->lock);

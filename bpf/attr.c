@@ -92,8 +92,7 @@ int sl_task_set_attr(struct sl_task *t, u32 key, u64 value)
 	bool is_read;
 	int err;
 
-	if (key >= NR_TASK_ATTRS ||
-	    (key == TASK_ATTR_WEIGHT && (value < 1 || value > 10000)))
+	if (key >= NR_TASK_ATTRS || (key == TASK_ATTR_WEIGHT && (value < 1 || value > 10000)))
 		return -EINVAL;
 	if (t->is_attached)
 		sl_host_record(SL_RECORD_ATTR, t->p.pid, READ_ONCE(t->cpu), key, value);

@@ -69,8 +69,7 @@ u32 bpf_cpumask_any_distribute(const struct cpumask *mask)
 	return bpf_cpumask_first(mask);
 }
 
-u32 bpf_cpumask_any_and_distribute(const struct cpumask *a,
-				   const struct cpumask *b)
+u32 bpf_cpumask_any_and_distribute(const struct cpumask *a, const struct cpumask *b)
 {
 	return bpf_cpumask_first_and(a, b);
 }
@@ -108,14 +107,12 @@ bool bpf_cpumask_test_cpu(u32 cpu, const struct cpumask *mask)
 
 bool bpf_cpumask_test_and_set_cpu(u32 cpu, struct bpf_cpumask *mask)
 {
-	return is_cpu(cpu) &&
-	       sl_bit_test_and_set((u64 *)mask->cpumask.bits, cpu);
+	return is_cpu(cpu) && sl_bit_test_and_set((u64 *)mask->cpumask.bits, cpu);
 }
 
 bool bpf_cpumask_test_and_clear_cpu(u32 cpu, struct bpf_cpumask *mask)
 {
-	return is_cpu(cpu) &&
-	       sl_bit_test_and_clear((u64 *)mask->cpumask.bits, cpu);
+	return is_cpu(cpu) && sl_bit_test_and_clear((u64 *)mask->cpumask.bits, cpu);
 }
 
 void bpf_cpumask_setall(struct bpf_cpumask *mask)
@@ -130,31 +127,25 @@ void bpf_cpumask_clear(struct bpf_cpumask *mask)
 		mask->cpumask.bits[w] = 0;
 }
 
-bool bpf_cpumask_and(struct bpf_cpumask *dst, const struct cpumask *a,
-		     const struct cpumask *b)
+bool bpf_cpumask_and(struct bpf_cpumask *dst, const struct cpumask *a, const struct cpumask *b)
 {
 	u64 any = 0;
 
 	for (u32 w = 0; w < nr_words(); w++)
-		any |= dst->cpumask.bits[w] = READ_ONCE(a->bits[w]) &
-					      READ_ONCE(b->bits[w]);
+		any |= dst->cpumask.bits[w] = READ_ONCE(a->bits[w]) & READ_ONCE(b->bits[w]);
 	return any;
 }
 
-void bpf_cpumask_or(struct bpf_cpumask *dst, const struct cpumask *a,
-		    const struct cpumask *b)
+void bpf_cpumask_or(struct bpf_cpumask *dst, const struct cpumask *a, const struct cpumask *b)
 {
 	for (u32 w = 0; w < nr_words(); w++)
-		dst->cpumask.bits[w] = READ_ONCE(a->bits[w]) |
-				       READ_ONCE(b->bits[w]);
+		dst->cpumask.bits[w] = READ_ONCE(a->bits[w]) | READ_ONCE(b->bits[w]);
 }
 
-void bpf_cpumask_xor(struct bpf_cpumask *dst, const struct cpumask *a,
-		     const struct cpumask *b)
+void bpf_cpumask_xor(struct bpf_cpumask *dst, const struct cpumask *a, const struct cpumask *b)
 {
 	for (u32 w = 0; w < nr_words(); w++)
-		dst->cpumask.bits[w] = READ_ONCE(a->bits[w]) ^
-				       READ_ONCE(b->bits[w]);
+		dst->cpumask.bits[w] = READ_ONCE(a->bits[w]) ^ READ_ONCE(b->bits[w]);
 }
 
 bool bpf_cpumask_intersects(const struct cpumask *a, const struct cpumask *b)

@@ -14,8 +14,7 @@
 /* For `extern ... CONFIG_HZ __kconfig` of a policy, of whatever size: little-endian. */
 __attribute__((visibility("default"))) u64 CONFIG_HZ = 1000;
 
-long sl_bpf_loop(u32 nr_loops, long (*callback)(u64 i, void *ctx), void *ctx,
-		 u64 flags)
+long sl_bpf_loop(u32 nr_loops, long (*callback)(u64 i, void *ctx), void *ctx, u64 flags)
 {
 	if (flags)
 		return -EINVAL;

@@ -27,15 +27,15 @@ static inline void *alloc_for_policy(u64 bytes)
 
 struct sl_bpf {
 	/* sl_core.tables_lock, outside callbacks, protects: */
-	struct sl_map	*maps;
-	u32		nr_maps;	/* read without lock */
-	struct sl_map	*attr_map;	/* task_attrs of the policy, or NULL */
+	struct sl_map *maps;
+	u32 nr_maps;		 /* read without lock */
+	struct sl_map *attr_map; /* task_attrs of the policy, or NULL */
 
-	sl_lock_t	objects_lock;
-	struct sl_object *objects;	/* objects_lock protects it */
+	sl_lock_t objects_lock;
+	struct sl_object *objects; /* objects_lock protects it */
 
-	sl_lock_t	timers_lock;
-	struct sl_timer	*timers;	/* timers_lock protects it */
+	sl_lock_t timers_lock;
+	struct sl_timer *timers; /* timers_lock protects it */
 } ____cacheline_aligned;
 
 extern struct sl_bpf sl_bpf;

@@ -21,30 +21,30 @@
 #include "../core/core.h"
 
 struct sl_map {
-	void		*var;		/* the policy's map variable */
-	const char	*name;
-	u32		type;
-	u32		key_bytes;
-	u32		value_bytes;
-	u32		max_entries;
-	u32		key_off;	/* of a hash's key within an entry */
-	u32		value_off;	/* of the value */
-	u32		entry_bytes;
-	bool		has_timers;	/* in its values */
-	u64		nr_slots;	/* entries allocated */
-	u8		*entries;
-	sl_lock_t	lock;
+	void *var; /* the policy's map variable */
+	const char *name;
+	u32 type;
+	u32 key_bytes;
+	u32 value_bytes;
+	u32 max_entries;
+	u32 key_off;   /* of a hash's key within an entry */
+	u32 value_off; /* of the value */
+	u32 entry_bytes;
+	bool has_timers; /* in its values */
+	u64 nr_slots;	 /* entries allocated */
+	u8 *entries;
+	sl_lock_t lock;
 	/* lock protects, for hashes: */
-	u32		*buckets;
-	u32		nr_buckets;	/* a power of two */
-	u32		free_first;	/* deleted entries, linked by `next` */
-	u32		nr_touched;	/* entries beyond this were never used */
+	u32 *buckets;
+	u32 nr_buckets; /* a power of two */
+	u32 free_first; /* deleted entries, linked by `next` */
+	u32 nr_touched; /* entries beyond this were never used */
 	/* lock protects, for queues and stacks: */
-	u32		first;
-	u32		nr_queued;	/* of an arena pages, of a ring buffer bytes */
-	struct extent	*extents;	/* of an arena; see arena.c */
-	struct sl_map	*inner;		/* made by the user half, of an array of maps; */
-	struct sl_map	*next_inner;	/* and of such a one the next */
+	u32 first;
+	u32 nr_queued;		   /* of an arena pages, of a ring buffer bytes */
+	struct extent *extents;	   /* of an arena; see arena.c */
+	struct sl_map *inner;	   /* made by the user half, of an array of maps; */
+	struct sl_map *next_inner; /* and of such a one the next */
 };
 
 struct sl_bpf sl_bpf;
@@ -170,8 +170,7 @@ static long insert_entry(struct sl_map *map, u32 *link, const void *key, const v
 	return 0;
 }
 
-long sl_map_update(struct sl_map *map, const void *key, const void *value,
-		   u64 flags)
+long sl_map_update(struct sl_map *map, const void *key, const void *value, u64 flags)
 {
 	long err = 0;
 	u32 *link;
@@ -184,8 +183,9 @@ long sl_map_update(struct sl_map *map, const void *key, const void *value,
 		at = sl_map_lookup(map, key);
 		if (!at)
 			return map->type == BPF_MAP_TYPE_TASK_STORAGE ||
-			       map->type == BPF_MAP_TYPE_CGRP_STORAGE ?
-			       -EOPNOTSUPP : -E2BIG;
+					       map->type == BPF_MAP_TYPE_CGRP_STORAGE ?
+				       -EOPNOTSUPP :
+				       -E2BIG;
 		if (flags & BPF_NOEXIST)
 			return -EEXIST;
 		overwrite(map, at, value);
@@ -215,8 +215,8 @@ void *sl_hash_entry(struct sl_map *map, u32 nr, const void **key)
 
 struct sl_map_info sl_map_info(const struct sl_map *map)
 {
-	return (struct sl_map_info){ map->type, map->key_bytes, map->value_bytes,
-				     map->max_entries, map->nr_queued };
+	return (struct sl_map_info){ map->type, map->key_bytes, map->value_bytes, map->max_entries,
+				     map->nr_queued };
 }
 
 static bool is_queue(const struct sl_map *map)
@@ -249,8 +249,7 @@ long sl_map_push(struct sl_map *map, const void *value, u64 flags)
 		}
 	}
 	if (!err)
-		__builtin_memcpy(queued_at(map, map->nr_queued++), value,
-				 map->value_bytes);
+		__builtin_memcpy(queued_at(map, map->nr_queued++), value, map->value_bytes);
 	sl_unlock(&map->lock);
 	return err;
 }
@@ -338,8 +337,7 @@ static int set_sizes(struct sl_map *map)
 		return map->max_entries ? 0 : -EINVAL;
 	case BPF_MAP_TYPE_RINGBUF:
 		/* As on Linux: a power of two, of whole pages. */
-		if (map->max_entries < 4096 ||
-		    (map->max_entries & (map->max_entries - 1)))
+		if (map->max_entries < 4096 || (map->max_entries & (map->max_entries - 1)))
 			return -EINVAL;
 		map->nr_slots = 1;
 		map->key_bytes = sizeof(u32);
@@ -358,8 +356,7 @@ static int set_sizes(struct sl_map *map)
 	}
 	if (!map->nr_slots || !map->value_bytes)
 		return -EINVAL;
-	if (map->type != BPF_MAP_TYPE_HASH &&
-	    map->key_bytes != (is_queue(map) ? 0 : sizeof(u32)))
+	if (map->type != BPF_MAP_TYPE_HASH && map->key_bytes != (is_queue(map) ? 0 : sizeof(u32)))
 		return -EINVAL;
 	/* As on Linux: the number of buckets is a power of two that fits. */
 	if (map->type == BPF_MAP_TYPE_HASH && map->max_entries > 1U << 31)
@@ -446,9 +443,8 @@ static int add_map(struct sl_map *maps, u32 *nr, const struct sl_map_site *site)
 /* A map of the policy's own that only has the name has no room for them. */
 static bool is_attr_map(const struct sl_map *map)
 {
-	return __builtin_strcmp(map->name, "task_attrs") == 0 &&
-	       map->type == BPF_MAP_TYPE_HASH && map->key_bytes == sizeof(s32) &&
-	       map->value_bytes == sizeof(struct task_attr);
+	return __builtin_strcmp(map->name, "task_attrs") == 0 && map->type == BPF_MAP_TYPE_HASH &&
+	       map->key_bytes == sizeof(s32) && map->value_bytes == sizeof(struct task_attr);
 }
 
 static void destroy_map(struct sl_map *map)
@@ -479,7 +475,9 @@ int sl_map_create_inner(struct sl_map *outer, u32 element, u32 type, u32 value_b
 			u32 max_entries)
 {
 	struct sl_map_site site = {
-		.name = outer->name, .type = type, .value_bytes = value_bytes,
+		.name = outer->name,
+		.type = type,
+		.value_bytes = value_bytes,
 		.max_entries = max_entries,
 	};
 	struct sl_map *inner;
@@ -555,8 +553,7 @@ static void maps_destroy(void)
  * key is the element's number, which @number has room for.
  * Return: the map, or NULL if @value is in none.
  */
-static struct sl_map *map_of_value(const void *value, u32 *number, void **key,
-			       void **element)
+static struct sl_map *map_of_value(const void *value, u32 *number, void **key, void **element)
 {
 	const u8 *at = value;
 

@@ -18,8 +18,8 @@
 struct sl_object {
 	struct sl_object *next;
 	struct sl_object *prev;
-	u64		bytes;		/* with this header */
-	u64		unused;		/* so that what follows is aligned to 16 bytes */
+	u64 bytes;  /* with this header */
+	u64 unused; /* so that what follows is aligned to 16 bytes */
 };
 
 /* Return: zeroed; NULL: no memory. */
@@ -79,8 +79,7 @@ int bpf_rbtree_add(struct bpf_rb_root *root, struct bpf_rb_node *node,
 }
 
 /* Return: @node, which is now the caller's; NULL: it is not in this tree. */
-struct bpf_rb_node *bpf_rbtree_remove(struct bpf_rb_root *root,
-				      struct bpf_rb_node *node)
+struct bpf_rb_node *bpf_rbtree_remove(struct bpf_rb_root *root, struct bpf_rb_node *node)
 {
 	if (node->root != root)
 		return NULL;

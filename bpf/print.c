@@ -23,14 +23,13 @@ static void put(struct out *o, char c)
 
 struct spec {
 	u32 width;
-	u32 max;	/* characters of a string */
+	u32 max; /* characters of a string */
 	bool zero;
 	bool left;
 	int longs;
 };
 
-static void put_padded(struct out *o, const char *text, u32 len,
-		       const struct spec *spec)
+static void put_padded(struct out *o, const char *text, u32 len, const struct spec *spec)
 {
 	u32 pad = spec->width > len ? spec->width - len : 0;
 	u32 start = 0;
@@ -47,8 +46,8 @@ static void put_padded(struct out *o, const char *text, u32 len,
 		put(o, ' ');
 }
 
-static void put_number(struct out *o, u64 value, bool is_negative, u32 base,
-		       bool is_upper, const struct spec *spec)
+static void put_number(struct out *o, u64 value, bool is_negative, u32 base, bool is_upper,
+		       const struct spec *spec)
 {
 	const char *digits = is_upper ? "0123456789ABCDEF" : "0123456789abcdef";
 	char text[24];
@@ -120,25 +119,23 @@ u32 sl_format(char *to, u32 bytes, const char *fmt, __builtin_va_list args)
 		case 'd':
 		case 'i':
 			value = spec.longs > 1 ? __builtin_va_arg(args, long long) :
-				spec.longs ? __builtin_va_arg(args, long) :
-					     __builtin_va_arg(args, int);
-			put_number(&o, value < 0 ? 0 - (u64)value : (u64)value,
-				   value < 0, 10, false, &spec);
+				spec.longs     ? __builtin_va_arg(args, long) :
+						 __builtin_va_arg(args, int);
+			put_number(&o, value < 0 ? 0 - (u64)value : (u64)value, value < 0, 10,
+				   false, &spec);
 			break;
 		case 'u':
 		case 'x':
 		case 'X':
-			put_number(&o, spec.longs > 1 ?
-				   __builtin_va_arg(args, unsigned long long) :
-				   spec.longs ? __builtin_va_arg(args, unsigned long) :
-				   __builtin_va_arg(args, unsigned int),
-				   false, *fmt == 'u' ? 10 : 16, *fmt == 'X',
-				   &spec);
+			put_number(&o,
+				   spec.longs > 1 ? __builtin_va_arg(args, unsigned long long) :
+				   spec.longs	  ? __builtin_va_arg(args, unsigned long) :
+						    __builtin_va_arg(args, unsigned int),
+				   false, *fmt == 'u' ? 10 : 16, *fmt == 'X', &spec);
 			break;
 		case 'p':
-			put_number(&o, (u64)(uintptr_t)
-				   __builtin_va_arg(args, void *),
-				   false, 16, false, &spec);
+			put_number(&o, (u64)(uintptr_t)__builtin_va_arg(args, void *), false, 16,
+				   false, &spec);
 			break;
 		case 's':
 			put_text(&o, __builtin_va_arg(args, const char *), &spec);
@@ -179,8 +176,9 @@ long bpf_snprintf(char *to, u32 bytes, const char *fmt, const u64 *data, u32 dat
 		return -EINVAL;
 	for (u32 i = 0; i < data_bytes / sizeof(u64); i++)
 		d[i] = data[i];
-	return sl_print_to(to, bytes, fmt, d[0], d[1], d[2], d[3], d[4], d[5], d[6], d[7],
-			   d[8], d[9], d[10], d[11]) + 1;
+	return sl_print_to(to, bytes, fmt, d[0], d[1], d[2], d[3], d[4], d[5], d[6], d[7], d[8],
+			   d[9], d[10], d[11]) +
+	       1;
 }
 
 /* See include/scx/note.h. Return: whether @fmt is a note. */
@@ -206,8 +204,7 @@ long sl_printk(const char *fmt, ...)
 		note = (u64)__builtin_va_arg(args, u32) << 32;
 		note |= __builtin_va_arg(args, u32);
 		__builtin_va_end(args);
-		sl_host_record(SL_RECORD_NOTE, t ? t->p.pid : 0, this_cpu->id, 0,
-			       note);
+		sl_host_record(SL_RECORD_NOTE, t ? t->p.pid : 0, this_cpu->id, 0, note);
 		return 0;
 	}
 	used = sl_format(line, sizeof(line), fmt, args);

@@ -13,7 +13,7 @@
  */
 #define NR_SPIN_LOCKS 64
 static struct {
-	u32 holder;	/* CPU + 1; 0: free */
+	u32 holder; /* CPU + 1; 0: free */
 } __attribute__((aligned(64))) spin_locks[NR_SPIN_LOCKS];
 
 static u32 *spin_lock_of(const struct bpf_spin_lock *lock)
@@ -91,8 +91,7 @@ void sl_arena_spin_unlock(u32 *holder)
 }
 
 /* S32: it would wait for itself. */
-static sl_cold void refuse_spin_lock(const struct sl_cpu *this_cpu,
-				     const struct bpf_spin_lock *lock)
+static sl_cold void refuse_spin_lock(const struct sl_cpu *this_cpu, const struct bpf_spin_lock *lock)
 {
 	const struct sl_task *t = this_cpu->callback_task;
 	const char *name = sl_callback_name(this_cpu->callback) ?: "?";

@@ -10,7 +10,7 @@
 
 /* Whose storage it is: a task or a cgroup, by its place in the core's table. */
 struct owner {
-	u32 type;		/* the map that has storage of such */
+	u32 type; /* the map that has storage of such */
 	const u32 *slot;
 	const bool *exists;
 };
@@ -33,8 +33,7 @@ static struct owner cgroup_owner(struct cgroup *cgrp)
  * Under the lock, because a policy's pointer may be stale: either the task is
  * still attached and its storage is forgotten after this, or there is none.
  */
-static void *create_storage(struct sl_map *map, struct owner owner,
-			    const void *value)
+static void *create_storage(struct sl_map *map, struct owner owner, const void *value)
 {
 	u8 *at = NULL;
 	u8 *entry;
@@ -55,8 +54,7 @@ static void *create_storage(struct sl_map *map, struct owner owner,
 	return at;
 }
 
-sl_inline void *get_storage(struct sl_map *map, struct owner owner,
-			    const void *value, u64 flags)
+sl_inline void *get_storage(struct sl_map *map, struct owner owner, const void *value, u64 flags)
 {
 	u8 *entry;
 
@@ -71,14 +69,12 @@ sl_inline void *get_storage(struct sl_map *map, struct owner owner,
 	return sl_host_helper_fails() ? NULL : create_storage(map, owner, value);
 }
 
-void *sl_task_storage_get(struct sl_map *map, struct task_struct *p,
-			  const void *value, u64 flags)
+void *sl_task_storage_get(struct sl_map *map, struct task_struct *p, const void *value, u64 flags)
 {
 	return p ? get_storage(map, task_owner(p), value, flags) : NULL;
 }
 
-void *sl_cgrp_storage_get(struct sl_map *map, struct cgroup *cgrp,
-			  const void *value, u64 flags)
+void *sl_cgrp_storage_get(struct sl_map *map, struct cgroup *cgrp, const void *value, u64 flags)
 {
 	return cgrp ? get_storage(map, cgroup_owner(cgrp), value, flags) : NULL;
 }

@@ -15,14 +15,14 @@
 #define CLOCK_BOOTTIME 7
 
 struct sl_timer {
-	struct bpf_timer *owner;	/* NULL: the slot is free */
+	struct bpf_timer *owner; /* NULL: the slot is free */
 	u64 expires_ns;
-	u64 start_nr;			/* which start armed it, of all timers' */
+	u64 start_nr; /* which start armed it, of all timers' */
 	bool is_armed;
 	int (*callback)(void *map, void *key, void *value);
 };
 
-static u64 nr_starts;	/* timers_lock protects it */
+static u64 nr_starts; /* timers_lock protects it */
 
 /* Context: timers_lock held. */
 #define for_each_timer(s)						\
@@ -78,8 +78,7 @@ long sl_timer_init(struct bpf_timer *timer, struct sl_map *map, u64 clock)
 		return -EINVAL;
 	sl_lock(&sl_bpf.timers_lock);
 	if (!sl_bpf.timers)
-		sl_bpf.timers = sl_host_alloc(SL_TIMERS_MAX *
-					       sizeof(struct sl_timer));
+		sl_bpf.timers = sl_host_alloc(SL_TIMERS_MAX * sizeof(struct sl_timer));
 	free = slot_of(NULL);
 	if (slot_of(timer)) {
 		err = -EBUSY;
@@ -193,8 +192,7 @@ static bool take_due(u64 now_ns, u64 last_start, struct sl_timer *taken)
 
 	sl_lock(&sl_bpf.timers_lock);
 	for_each_timer(s) {
-		if (!s->owner || !s->is_armed || s->expires_ns > now_ns ||
-		    s->start_nr > last_start)
+		if (!s->owner || !s->is_armed || s->expires_ns > now_ns || s->start_nr > last_start)
 			continue;
 		if (!due || s->expires_ns < due->expires_ns)
 			due = s;
@@ -223,13 +221,11 @@ void sl_timers_run(void)
 	sl_lock(&sl_bpf.timers_lock);
 	last_start = nr_starts;
 	sl_unlock(&sl_bpf.timers_lock);
-	while (!sl_is_bypassed() &&
-	       take_due(now_ns, last_start, &taken)) {
+	while (!sl_is_bypassed() && take_due(now_ns, last_start, &taken)) {
 		void *key = NULL;
 		void *element = NULL;
 		u32 number = 0;
-		struct sl_map *map = map_of_value(taken.owner, &number, &key,
-						     &element);
+		struct sl_map *map = map_of_value(taken.owner, &number, &key, &element);
 
 		this_cpu->timer = taken.owner;
 		SL_CALL(this_cpu, taken.callback, timer, NULL, map, key, element);

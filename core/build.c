@@ -14,8 +14,8 @@ struct sl_core sl_core;
 /* What a chapter needs of a later one. */
 static void global_enqueue(struct sl_task *t, u64 enq_flags);
 static s32 any_allowed_cpu(struct sl_task *t, s32 preferred);
-static void make_runnable(struct sl_cpu *this_cpu, struct sl_cpu *cpu,
-			  struct sl_task *t, bool was_runnable, u64 enq_flags);
+static void make_runnable(struct sl_cpu *this_cpu, struct sl_cpu *cpu, struct sl_task *t,
+			  bool was_runnable, u64 enq_flags);
 static struct sl_cpu *lock_online(struct sl_task *t, s32 nr);
 static void finish_failure(struct sl_cpu *this_cpu);
 static void lock_tasks(void);

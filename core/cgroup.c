@@ -17,15 +17,15 @@
 #define CGROUP_NAME_LEN 32
 
 struct sl_cgroup {
-	struct cgroup	cgroup;		/* first, for cgroup_of() */
+	struct cgroup cgroup; /* first, for cgroup_of() */
 	struct kernfs_node kn;
-	struct css_set	set;		/* of the tasks in it */
-	struct sl_cgroup *parent;	/* NULL: the root */
+	struct css_set set;	  /* of the tasks in it */
+	struct sl_cgroup *parent; /* NULL: the root */
 	struct scx_cgroup_init_args args;
-	u32		idx;		/* place in sl_core.cgroups */
-	bool		exists;		/* atomic */
-	bool		is_known;	/* ops.cgroup_init() was called */
-	char		name[CGROUP_NAME_LEN];
+	u32 idx;       /* place in sl_core.cgroups */
+	bool exists;   /* atomic */
+	bool is_known; /* ops.cgroup_init() was called */
+	char name[CGROUP_NAME_LEN];
 };
 
 /* @cgrp: NULL: the root. */
@@ -39,8 +39,7 @@ static struct cgroup *root_cgroup(void)
 	return &sl_core.cgroups[0].cgroup;
 }
 
-static struct sl_cgroup *add_cgroup(struct sl_cgroup *parent, const char *name,
-				    u32 weight)
+static struct sl_cgroup *add_cgroup(struct sl_cgroup *parent, const char *name, u32 weight)
 {
 	struct sl_cgroup *g = &sl_core.cgroups[sl_core.nr_cgroups];
 
@@ -105,8 +104,8 @@ static int init_cgroups(struct sl_cpu *this_cpu, const struct sched_ext_ops *ops
 
 		if (!g->exists)
 			continue;
-		err = SL_CALL_ERR(this_cpu, ops->cgroup_init, cgroup_init, NULL,
-				  &g->cgroup, &g->args);
+		err = SL_CALL_ERR(this_cpu, ops->cgroup_init, cgroup_init, NULL, &g->cgroup,
+				  &g->args);
 		g->is_known = !err;
 	}
 	return err;
@@ -139,8 +138,7 @@ static void forget_cgroups(void)
  * Context: no lock held; see the top of the file.
  * Return: 0; -ENOSPC: too many, or too deep; or what ops.cgroup_init() returned: then there is none.
  */
-int sl_cgroup_create(struct cgroup *parent, const char *name, u32 weight,
-		     struct cgroup **made)
+int sl_cgroup_create(struct cgroup *parent, const char *name, u32 weight, struct cgroup **made)
 {
 	struct sl_cpu *this_cpu = sl_this_cpu();
 	struct sl_cgroup *g;
@@ -153,8 +151,8 @@ int sl_cgroup_create(struct cgroup *parent, const char *name, u32 weight,
 		return -ENOSPC;
 	g = add_cgroup(cgroup_of(parent), name, weight);
 	if (!sl_is_bypassed()) {
-		err = SL_CALL_ERR(this_cpu, SL_HAS_OP(cgroup_init), cgroup_init, NULL,
-				  &g->cgroup, &g->args);
+		err = SL_CALL_ERR(this_cpu, SL_HAS_OP(cgroup_init), cgroup_init, NULL, &g->cgroup,
+				  &g->args);
 		g->is_known = !err;
 	}
 	if (err) {
@@ -214,18 +212,17 @@ void sl_cgroup_set_weight(struct cgroup *cgrp, u32 weight)
 }
 
 /* @quota_us: ~0: no limit. Context: as above. */
-void sl_cgroup_set_bandwidth(struct cgroup *cgrp, u64 period_us, u64 quota_us,
-			     u64 burst_us)
+void sl_cgroup_set_bandwidth(struct cgroup *cgrp, u64 period_us, u64 quota_us, u64 burst_us)
 {
 	struct sl_cpu *this_cpu = sl_this_cpu();
 	struct sl_cgroup *g = cgroup_of(cgrp);
-	bool is_new = g->args.bw_period_us != period_us ||
-		      g->args.bw_quota_us != quota_us || g->args.bw_burst_us != burst_us;
+	bool is_new = g->args.bw_period_us != period_us || g->args.bw_quota_us != quota_us ||
+		      g->args.bw_burst_us != burst_us;
 
 	SL_ASSERT(g->exists);
 	if (is_new && g->is_known)
-		SL_CALL_OP(this_cpu, cgroup_set_bandwidth, NULL, &g->cgroup, period_us,
-			   quota_us, burst_us);
+		SL_CALL_OP(this_cpu, cgroup_set_bandwidth, NULL, &g->cgroup, period_us, quota_us,
+			   burst_us);
 	g->args.bw_period_us = period_us;
 	g->args.bw_quota_us = quota_us;
 	g->args.bw_burst_us = burst_us;
@@ -255,8 +252,8 @@ int sl_task_set_cgroup(struct sl_task *t, struct cgroup *cgrp)
 		WRITE_ONCE(t->p.cgroups, &cgroup_of(to)->set);
 		return 0;
 	}
-	err = SL_CALL_ERR(this_cpu, SL_HAS_OP(cgroup_prep_move), cgroup_prep_move, t,
-			  &t->p, from, to);
+	err = SL_CALL_ERR(this_cpu, SL_HAS_OP(cgroup_prep_move), cgroup_prep_move, t, &t->p, from,
+			  to);
 	if (!err) {
 		c = begin_change(t);
 		WRITE_ONCE(t->p.cgroups, &cgroup_of(to)->set);
@@ -301,8 +298,7 @@ struct cgroup *bpf_cgroup_ancestor(struct cgroup *cgrp, s32 level)
  * The tree below a cgroup, itself included, children in the order in which they were made.
  * Tree and table are small: what comes next is searched for.
  */
-static struct sl_cgroup *next_child(const struct sl_cgroup *parent,
-				    const struct sl_cgroup *after)
+static struct sl_cgroup *next_child(const struct sl_cgroup *parent, const struct sl_cgroup *after)
 {
 	u32 nr = smp_load_acquire(&sl_core.nr_cgroups);
 
@@ -322,8 +318,7 @@ static struct sl_cgroup *deepest_first(struct sl_cgroup *g)
 	return g;
 }
 
-int bpf_iter_css_new(struct bpf_iter_css *it, struct cgroup_subsys_state *start,
-		     u32 flags)
+int bpf_iter_css_new(struct bpf_iter_css *it, struct cgroup_subsys_state *start, u32 flags)
 {
 	struct sl_cgroup *g = start ? cgroup_of(start->cgroup) : NULL;
 

@@ -41,8 +41,7 @@ static bool take_from_queue(struct sl_cpu *cpu, struct sl_task *t)
 	}
 	state = smp_load_acquire(&t->ops_state);
 	return (state & SL_OPSS_MASK) == SL_OPSS_QUEUED &&
-	       sl_cas_u64(&t->ops_state, state,
-			  (state & ~(u64)SL_OPSS_MASK) | SL_OPSS_NONE);
+	       sl_cas_u64(&t->ops_state, state, (state & ~(u64)SL_OPSS_MASK) | SL_OPSS_NONE);
 }
 
 /*
@@ -64,7 +63,7 @@ static struct sl_cpu *lock_and_take(struct sl_task *t, u8 *state)
 
 /* How a task was found, so that it is left the same way. */
 struct change {
-	struct sl_cpu *cpu;	/* locked */
+	struct sl_cpu *cpu; /* locked */
 	bool was_queued;
 	bool was_running;
 };
@@ -87,8 +86,7 @@ static struct change begin_change(struct sl_task *t)
 		SL_CALL_OP(this_cpu, stopping, t, &t->p, false);
 	}
 	if (c.was_queued || c.was_running)
-		SL_CALL_OP(this_cpu, quiescent, t, &t->p,
-			DEQUEUE_SAVE | SCX_DEQ_SCHED_CHANGE);
+		SL_CALL_OP(this_cpu, quiescent, t, &t->p, DEQUEUE_SAVE | SCX_DEQ_SCHED_CHANGE);
 	return c;
 }
 

@@ -48,20 +48,20 @@
 #define SL_CGROUPS_MAX 256
 
 struct sl_dsq {
-	u64		id;	/* SCX_DSQ_* or the policy's; changes while dead */
-	sl_lock_t	lock;	/* unused by local queues: the CPU's lock serves */
-	bool		is_local;
+	u64 id;		/* SCX_DSQ_* or the policy's; changes while dead */
+	sl_lock_t lock; /* unused by local queues: the CPU's lock serves */
+	bool is_local;
 	/* lock protects: */
-	bool		is_dead;
-	u32		nr;	/* length; read without lock as a hint */
-	struct sl_task	*first;	/* next to run; read without lock as a hint */
-	struct sl_task	*last;
-	struct sl_task	*root;	/* tree by vtime; NULL while FIFO */
-	u64		seq;	/* insertions so far */
-	struct bpf_iter_scx_dsq *iterators;	/* iterators standing on a task */
+	bool is_dead;
+	u32 nr;		       /* length; read without lock as a hint */
+	struct sl_task *first; /* next to run; read without lock as a hint */
+	struct sl_task *last;
+	struct sl_task *root;		    /* tree by vtime; NULL while FIFO */
+	u64 seq;			    /* insertions so far */
+	struct bpf_iter_scx_dsq *iterators; /* iterators standing on a task */
 
-	s32		cpu;	/* whose local queue; -1: none's */
-	struct sl_dsq	*next;	/* in its bucket, or free; tables_lock protects it */
+	s32 cpu;	     /* whose local queue; -1: none's */
+	struct sl_dsq *next; /* in its bucket, or free; tables_lock protects it */
 };
 
 /*
@@ -89,120 +89,120 @@ enum sl_callback {
 _Static_assert(SL_IN_init_task < 31, "those that have a bit are in a word, beside SL_FAILED");
 
 struct sl_insert {
-	struct sl_task	*task;
-	u64		ops_seq;	/* which turn of the task is meant */
-	u64		dsq_id;
-	u64		enq_flags;
+	struct sl_task *task;
+	u64 ops_seq; /* which turn of the task is meant */
+	u64 dsq_id;
+	u64 enq_flags;
 };
 
 /* What every switch touches comes first, so that it is in few cache lines. */
 struct sl_cpu {
-	sl_lock_t	lock;
+	sl_lock_t lock;
 	/* lock protects: */
-	bool		must_quiesce;	/* another CPU waits for its next sl_schedule() */
-	struct sl_task	*curr;		/* NULL: idle */
-	bool		is_scheduling;	/* between the start of a pick and its end */
-	bool		is_taken;	/* a higher class has it, see sl_cpu_take(); */
-	bool		is_released;	/* it, or the one before it, found a task running */
-	bool		is_offline;	/* to tasks; see hotplug.c */
+	bool must_quiesce;    /* another CPU waits for its next sl_schedule() */
+	struct sl_task *curr; /* NULL: idle */
+	bool is_scheduling;   /* between the start of a pick and its end */
+	bool is_taken;	      /* a higher class has it, see sl_cpu_take(); */
+	bool is_released;     /* it, or the one before it, found a task running */
+	bool is_offline;      /* to tasks; see hotplug.c */
 
 	/* This CPU alone touches: */
-	bool		holds_lock;	/* its own, and so must not take another's */
-	bool		in_interrupt;	/* not the running task's doing (S39) */
-	bool		has_deferred;	/* something below waits for flush() */
-	bool		must_reenqueue;	/* its local queue; see reenqueue_local() */
-	enum sl_callback callback;	/* the one running; read by dumps */
-	s32		id;
-	struct sl_task	*callback_task;
-	const struct bpf_timer *timer;		/* whose callback runs */
-	const struct bpf_spin_lock *spin_lock;	/* that the callback holds */
+	bool holds_lock;	   /* its own, and so must not take another's */
+	bool in_interrupt;	   /* not the running task's doing (S39) */
+	bool has_deferred;	   /* something below waits for flush() */
+	bool must_reenqueue;	   /* its local queue; see reenqueue_local() */
+	enum sl_callback callback; /* the one running; read by dumps */
+	s32 id;
+	struct sl_task *callback_task;
+	const struct bpf_timer *timer;	       /* whose callback runs */
+	const struct bpf_spin_lock *spin_lock; /* that the callback holds */
 	enum sl_callback spin_lock_taken_in;
-	const u32	*wanted_lock;		/* a policy's; atomic: others look for a deadlock */
-	struct sl_task	*direct_task;	/* select_cpu or enqueue may place it, once */
-	struct sl_dsq	*last_dsq;	/* what find_dsq() last found */
-	u32		nr_inserts;
-	u32		nr_moved;	/* into local queues by this dispatch */
+	const u32 *wanted_lock;	     /* a policy's; atomic: others look for a deadlock */
+	struct sl_task *direct_task; /* select_cpu or enqueue may place it, once */
+	struct sl_dsq *last_dsq;     /* what find_dsq() last found */
+	u32 nr_inserts;
+	u32 nr_moved; /* into local queues by this dispatch */
 
-	u64		nr_switches;	/* lock protects writing */
-	struct sl_dsq	local;		/* lock protects it */
+	u64 nr_switches;     /* lock protects writing */
+	struct sl_dsq local; /* lock protects it */
 
-	sl_lock_t	tasks_lock;	/* see "Locks" above */
+	sl_lock_t tasks_lock; /* see "Locks" above */
 
 	/* This CPU alone touches: */
-	struct sl_task	*moves;		/* see "Locks" above; linked by `next` */
-	struct sl_task	*moves_last;
-	struct sl_task	*migrate;	/* ran here, may no longer: to be re-queued */
-	u16		*kicks;		/* CPUs to kick once the lock is dropped */
-	u8		*kick_flags;	/* by CPU: SCX_KICK_* | SL_KICK_LISTED */
-	u32		nr_kicks;
-	s32		idle_cursor;	/* where the last idle CPU was found */
+	struct sl_task *moves; /* see "Locks" above; linked by `next` */
+	struct sl_task *moves_last;
+	struct sl_task *migrate; /* ran here, may no longer: to be re-queued */
+	u16 *kicks;		 /* CPUs to kick once the lock is dropped */
+	u8 *kick_flags;		 /* by CPU: SCX_KICK_* | SL_KICK_LISTED */
+	u32 nr_kicks;
+	s32 idle_cursor; /* where the last idle CPU was found */
 	struct sl_insert inserts[SL_DISPATCH_BATCH_MAX];
 
 	/* Accounting, ns; written under lock: */
-	u64		idle_since_ns;
-	u64		idle_ns;
-	struct scx_event_stats events;	/* this CPU alone counts; atomic, word by word */
-	struct sl_task	idle;		/* current, while nothing runs; never queued */
+	u64 idle_since_ns;
+	u64 idle_ns;
+	struct scx_event_stats events; /* this CPU alone counts; atomic, word by word */
+	struct sl_task idle;	       /* current, while nothing runs; never queued */
 } __attribute__((aligned(64)));
 
 struct sl_core {
-	u32		nr_cpus;
-	u32		tasks_max;
-	struct sl_cpu	*cpus;		/* [nr_cpus] */
-	u16		*smt, *llc, *node;
-	struct cpumask	possible;
-	struct cpumask	online;		/* as policies see it; see hotplug.c */
-	struct cpumask	*smt_mask;	/* [nr_cpus] siblings, itself included */
-	struct cpumask	*llc_mask;
-	struct cpumask	*node_mask;
-	u32		nr_nodes;
-	u64		ticks_per_1024ns; /* times 2^34 */
-	bool		has_smt, has_llcs, has_nodes;
+	u32 nr_cpus;
+	u32 tasks_max;
+	struct sl_cpu *cpus; /* [nr_cpus] */
+	u16 *smt, *llc, *node;
+	struct cpumask possible;
+	struct cpumask online;	  /* as policies see it; see hotplug.c */
+	struct cpumask *smt_mask; /* [nr_cpus] siblings, itself included */
+	struct cpumask *llc_mask;
+	struct cpumask *node_mask;
+	u32 nr_nodes;
+	u64 ticks_per_1024ns; /* times 2^34 */
+	bool has_smt, has_llcs, has_nodes;
 
 	/*
 	 * Which of `ops` are asked now: a bit per enum sl_callback, and SL_IN_NOTHING's
 	 * for the policy itself. None of them while bypassed. One word, so that a
 	 * callback that was skipped is followed by none that depends on it.
 	 */
-	u32		asked;
-	struct sched_ext_ops ops;	/* a copy; constant while loaded */
-	bool		is_loaded;
-	bool		builtin_idle;	/* the policy may ask for the idle masks */
-	bool		has_detail;	/* host: write ENQUEUE records */
-	s32		user_half_pid;	/* host: see struct sl_config */
-	u32		dispatch_batch;
+	u32 asked;
+	struct sched_ext_ops ops; /* a copy; constant while loaded */
+	bool is_loaded;
+	bool builtin_idle; /* the policy may ask for the idle masks */
+	bool has_detail;   /* host: write ENQUEUE records */
+	s32 user_half_pid; /* host: see struct sl_config */
+	u32 dispatch_batch;
 
-	struct sl_dsq	global;
-	struct sl_dsq	no_dsq;		/* dead: sl_cpu.last_dsq before there is one */
-	sl_lock_t	tables_lock;	/* of queues, below, and of maps */
-	u32		nr_dsqs;
-	struct sl_dsq	*free_dsqs;	/* destroyed; another CPU may look at one */
+	struct sl_dsq global;
+	struct sl_dsq no_dsq;  /* dead: sl_cpu.last_dsq before there is one */
+	sl_lock_t tables_lock; /* of queues, below, and of maps */
+	u32 nr_dsqs;
+	struct sl_dsq *free_dsqs; /* destroyed; another CPU may look at one */
 
 	/* Every switch reads this; only a CPU that goes idle, or ends that, writes it. */
-	struct cpumask	idle ____cacheline_aligned;	/* atomic bits */
-	struct cpumask	idle_smt;	/* CPUs whose whole core is idle */
+	struct cpumask idle ____cacheline_aligned; /* atomic bits */
+	struct cpumask idle_smt;		   /* CPUs whose whole core is idle */
 
 	/* All tasks_locks protect the table, one is enough for a task's own slot: */
-	struct sl_task	**tasks ____cacheline_aligned;	/* [tasks_max]; task_in_slot() */
-	u64		nr_tasks_end;	/* one past the last slot that was used; atomic */
+	struct sl_task **tasks ____cacheline_aligned; /* [tasks_max]; task_in_slot() */
+	u64 nr_tasks_end; /* one past the last slot that was used; atomic */
 
 	const struct sl_policy *policy ____cacheline_aligned;
 
-	struct sl_cgroup *cgroups;	/* [SL_CGROUPS_MAX]; see cgroup.c */
-	u32		nr_cgroups;	/* that were ever made; atomic */
+	struct sl_cgroup *cgroups; /* [SL_CGROUPS_MAX]; see cgroup.c */
+	u32 nr_cgroups;		   /* that were ever made; atomic */
 
-	u64		nr_dumps;	/* atomic: in progress */
-	u64		is_changing;	/* atomic: a policy comes or goes */
-	u64		exit_claimed;	/* atomic: the exit has its reporter */
-	u64		exit_ready;	/* atomic: exit_info is complete */
-	u64		exit_done;	/* atomic: the hand-over has happened */
-	u64		watchdog_ns;	/* atomic: when it looks next; on the policy's clock */
-	u64		hotplug_seq;	/* CPUs that came or went */
-	s32		exit_pid;
+	u64 nr_dumps;	  /* atomic: in progress */
+	u64 is_changing;  /* atomic: a policy comes or goes */
+	u64 exit_claimed; /* atomic: the exit has its reporter */
+	u64 exit_ready;	  /* atomic: exit_info is complete */
+	u64 exit_done;	  /* atomic: the hand-over has happened */
+	u64 watchdog_ns;  /* atomic: when it looks next; on the policy's clock */
+	u64 hotplug_seq;  /* CPUs that came or went */
+	s32 exit_pid;
 	struct scx_exit_info exit_info;
-	char		exit_msg[SCX_EXIT_MSG_LEN];
+	char exit_msg[SCX_EXIT_MSG_LEN];
 
-	struct sl_dsq	*dsqs[SL_DSQ_BUCKETS];	/* by id; tables_lock, read without */
+	struct sl_dsq *dsqs[SL_DSQ_BUCKETS]; /* by id; tables_lock, read without */
 };
 
 /* Nothing from here on is for other objects: no way around a global table. */
@@ -267,8 +267,7 @@ static inline bool sl_time_before(u64 a, u64 b)
 
 static inline bool sl_mask_test(const struct cpumask *mask, u32 cpu)
 {
-	return (__atomic_load_n(&mask->bits[cpu / 64], __ATOMIC_RELAXED) >>
-		(cpu % 64)) & 1;
+	return (__atomic_load_n(&mask->bits[cpu / 64], __ATOMIC_RELAXED) >> (cpu % 64)) & 1;
 }
 
 static inline void sl_set_slice(struct sl_task *t, u64 slice_ns)
@@ -280,9 +279,9 @@ static inline void sl_set_slice(struct sl_task *t, u64 slice_ns)
 static inline void set_runnable_at(struct sl_task *t, u64 now_ns)
 {
 	WRITE_ONCE(t->runnable_at_ns, now_ns);
-	WRITE_ONCE(t->p.scx.runnable_at,
-		   (unsigned long)((sl_host_policy_time_ns(now_ns) >> 10) *
-				   sl_core.ticks_per_1024ns >> 34));
+	WRITE_ONCE(t->p.scx.runnable_at, (unsigned long)((sl_host_policy_time_ns(now_ns) >> 10) *
+								 sl_core.ticks_per_1024ns >>
+							 34));
 }
 
 /* May @t run on @cpu: its affinity, unless a disabled migration pins it. */
@@ -292,8 +291,7 @@ sl_inline bool sl_may_run_on(const struct sl_task *t, s32 cpu)
 
 	if (unlikely(READ_ONCE(t->p.migration_disabled)))
 		return READ_ONCE(t->cpu) == cpu;
-	return likely(mask == &sl_core.possible) ||
-	       sl_mask_test(mask, (u32)cpu);
+	return likely(mask == &sl_core.possible) || sl_mask_test(mask, (u32)cpu);
 }
 
 static inline void set_mask(struct sl_task *t, const struct cpumask *mask, u32 nr)
@@ -348,8 +346,8 @@ sl_inline bool is_cpu_allowed(const struct sl_task *t, s32 cpu)
 #define SL_CALL_ERR(cpu, has_op, name, ...)				\
 	((has_op) ? SL_CALL_RET(cpu, SL_OP(name), name, __VA_ARGS__) : 0)
 
-sl_cold void sl_policy_error(enum scx_exit_kind kind, const struct sl_task *t,
-			     const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+sl_cold void sl_policy_error(enum scx_exit_kind kind, const struct sl_task *t, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 #define scx_error(t, ...) sl_policy_error(SCX_EXIT_ERROR, t, __VA_ARGS__)
 const char *sl_callback_name(enum sl_callback callback);
 

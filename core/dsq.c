@@ -62,8 +62,7 @@ static u32 heap_priority(const struct sl_task *t)
 }
 
 /* Put @child where @old hung below its parent. */
-static void replace_child(struct sl_dsq *q, struct sl_task *old,
-			  struct sl_task *child)
+static void replace_child(struct sl_dsq *q, struct sl_task *old, struct sl_task *child)
 {
 	struct sl_task *above = old->parent;
 
@@ -167,8 +166,7 @@ static __noinline bool dsq_insert_ordered(struct sl_dsq *q, struct sl_task *t, u
 sl_inline bool dsq_insert(struct sl_dsq *q, struct sl_task *t, u64 enq_flags)
 {
 	t->dsq_seq = q->seq++;
-	if (unlikely((enq_flags & (SCX_ENQ_DSQ_PRIQ | SCX_ENQ_HEAD | SCX_ENQ_PREEMPT)) ||
-		     q->root))
+	if (unlikely((enq_flags & (SCX_ENQ_DSQ_PRIQ | SCX_ENQ_HEAD | SCX_ENQ_PREEMPT)) || q->root))
 		return dsq_insert_ordered(q, t, enq_flags);
 	link_between(q, t, q->last, NULL);
 	return true;

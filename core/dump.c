@@ -46,9 +46,9 @@ static const char *copy_text(char *to, const char *from, u32 bytes)
 static const char *state_name(u8 state)
 {
 	static const char *const names[] = {
-		[SL_TASK_NEW] = "new",		[SL_TASK_BLOCKED] = "blocked",
-		[SL_TASK_WAKING] = "waking",	[SL_TASK_RUNNABLE] = "runnable",
-		[SL_TASK_RUNNING] = "running",	[SL_TASK_DEAD] = "dead",
+		[SL_TASK_NEW] = "new",	       [SL_TASK_BLOCKED] = "blocked",
+		[SL_TASK_WAKING] = "waking",   [SL_TASK_RUNNABLE] = "runnable",
+		[SL_TASK_RUNNING] = "running", [SL_TASK_DEAD] = "dead",
 	};
 
 	return names[state];
@@ -60,12 +60,11 @@ static void dump_cpu(struct sl_cpu *cpu)
 	const char *callback = sl_callback_name(READ_ONCE(cpu->callback));
 	char line[LINE_BYTES], comm[TASK_COMM_LEN];
 
-	sl_print_to(line, sizeof(line),
-		    "cpu %d local %u switches %llu runs %s[%d] slice %llu%s%s",
+	sl_print_to(line, sizeof(line), "cpu %d local %u switches %llu runs %s[%d] slice %llu%s%s",
 		    cpu->id, READ_ONCE(cpu->local.nr), READ_ONCE(cpu->nr_switches),
 		    t ? copy_text(comm, t->p.comm, sizeof(comm)) : "idle",
-		    t ? READ_ONCE(t->p.pid) : 0, t ? sl_slice(t) : 0,
-		    callback ? " in " : "", callback ? callback : "");
+		    t ? READ_ONCE(t->p.pid) : 0, t ? sl_slice(t) : 0, callback ? " in " : "",
+		    callback ? callback : "");
 	sl_host_print(line);
 }
 
@@ -87,20 +86,17 @@ static void dump_task(struct sl_task *t, u64 now_ns)
 	u8 state = smp_load_acquire(&t->state);
 	bool is_runnable = state == SL_TASK_RUNNABLE;
 	bool is_held = (smp_load_acquire(&t->ops_state) & SL_OPSS_MASK) == SL_OPSS_QUEUED;
-	const char *wait = state == SL_TASK_BLOCKED ? READ_ONCE(t->wait_for) :
-						      NULL;
+	const char *wait = state == SL_TASK_BLOCKED ? READ_ONCE(t->wait_for) : NULL;
 	/* Below 0 if it has run since @now_ns, on another CPU. */
 	s64 waits_ns = (s64)(now_ns - READ_ONCE(t->runnable_at_ns));
 	char line[LINE_BYTES], comm[TASK_COMM_LEN];
 
 	sl_print_to(line, sizeof(line),
 		    "task %s[%d] %s cpu %d dsq 0x%llx slice %llu waits %llu ns%s%s%s",
-		    copy_text(comm, t->p.comm, sizeof(comm)),
-		    READ_ONCE(t->p.pid), state_name(state), READ_ONCE(t->cpu),
-		    q ? READ_ONCE(q->id) : 0, sl_slice(t),
+		    copy_text(comm, t->p.comm, sizeof(comm)), READ_ONCE(t->p.pid),
+		    state_name(state), READ_ONCE(t->cpu), q ? READ_ONCE(q->id) : 0, sl_slice(t),
 		    is_runnable && waits_ns > 0 ? (u64)waits_ns : 0,
-		    is_runnable && is_held ? " held" : "", wait ? " for " : "",
-		    wait ? wait : "");
+		    is_runnable && is_held ? " held" : "", wait ? " for " : "", wait ? wait : "");
 	sl_host_print(line);
 }
 
@@ -117,8 +113,7 @@ void sl_dump(void)
 		return;
 	count_dumps(1);
 	sl_print_to(line, sizeof(line), "t %llu ns, policy %s%s", now_ns,
-		    is_loaded ? copy_text(name, sl_core.ops.name, sizeof(name)) :
-				"(built-in fifo)",
+		    is_loaded ? copy_text(name, sl_core.ops.name, sizeof(name)) : "(built-in fifo)",
 		    is_loaded && sl_is_bypassed() ? " (bypassed)" : "");
 	sl_host_print(line);
 	for_each_cpu(cpu)
@@ -139,9 +134,9 @@ void sl_dump(void)
 
 /* One policy fails at a time, on one CPU. */
 static struct {
-	char	line[256];
-	u32	used;		/* bytes of the line so far */
-	u32	left;		/* bytes of the whole dump; 0: no more lines */
+	char line[256];
+	u32 used; /* bytes of the line so far */
+	u32 left; /* bytes of the whole dump; 0: no more lines */
 } policy_dump;
 
 /* Lines that are complete go to the host. @is_last: so does one that is not. */
@@ -203,8 +198,7 @@ static struct sl_task *next_waiting(const struct sl_cpu *cpu, u32 *idx)
 	return NULL;
 }
 
-static void dump_policy_task(struct sl_cpu *this_cpu, struct scx_dump_ctx *ctx,
-			     struct sl_task *t)
+static void dump_policy_task(struct sl_cpu *this_cpu, struct scx_dump_ctx *ctx, struct sl_task *t)
 {
 	if (t)
 		SL_CALL_LOADED(this_cpu, dump_task, t, ctx, &t->p);
@@ -212,8 +206,7 @@ static void dump_policy_task(struct sl_cpu *this_cpu, struct scx_dump_ctx *ctx,
 }
 
 /* The running task first, as on Linux. */
-static void dump_policy_cpu(struct sl_cpu *this_cpu, struct scx_dump_ctx *ctx,
-			    struct sl_cpu *cpu)
+static void dump_policy_cpu(struct sl_cpu *this_cpu, struct scx_dump_ctx *ctx, struct sl_cpu *cpu)
 {
 	struct sl_task *curr = smp_load_acquire(&cpu->curr);
 	u32 idx = 0;

@@ -20,8 +20,7 @@
 /* The task has been claimed; other CPUs may be trying to. Keeps the count. */
 sl_inline void set_ops_state(struct sl_task *t, enum sl_ops_state state)
 {
-	smp_store_release(&t->ops_state,
-			  (READ_ONCE(t->ops_state) & ~(u64)SL_OPSS_MASK) | state);
+	smp_store_release(&t->ops_state, (READ_ONCE(t->ops_state) & ~(u64)SL_OPSS_MASK) | state);
 }
 
 /* That may be while it dispatches, so the outer callback's place is kept. */
@@ -101,8 +100,7 @@ static sl_cold void refuse_insert(struct sl_task *t, u64 id, bool is_mixed, u64 
  * been destroyed since, or hold tasks in the other order: that is the policy's
  * error, and the global queue, so that @t still runs.
  */
-sl_inline void dispatch_enqueue(struct sl_dsq *q, u64 id, struct sl_task *t,
-				u64 enq_flags)
+sl_inline void dispatch_enqueue(struct sl_dsq *q, u64 id, struct sl_task *t, u64 enq_flags)
 {
 	bool is_there, is_queued;
 
@@ -207,8 +205,8 @@ static __noinline void dispatch_to_builtin(struct sl_cpu *this_cpu, struct sl_cp
 }
 
 /* Put @t where a verdict says. @locked: the CPU whose lock is held, or NULL. */
-sl_inline void dispatch_to(struct sl_cpu *this_cpu, struct sl_cpu *locked,
-			   struct sl_task *t, u64 id, u64 enq_flags)
+sl_inline void dispatch_to(struct sl_cpu *this_cpu, struct sl_cpu *locked, struct sl_task *t,
+			   u64 id, u64 enq_flags)
 {
 	struct sl_dsq *q = find_dsq(this_cpu, id);
 
@@ -218,8 +216,8 @@ sl_inline void dispatch_to(struct sl_cpu *this_cpu, struct sl_cpu *locked,
 		dispatch_to_builtin(this_cpu, locked, t, id, enq_flags);
 }
 
-sl_inline void direct_dispatch(struct sl_cpu *this_cpu, struct sl_cpu *cpu,
-			       struct sl_task *t, u64 enq_flags)
+sl_inline void direct_dispatch(struct sl_cpu *this_cpu, struct sl_cpu *cpu, struct sl_task *t,
+			       u64 enq_flags)
 {
 	u64 dsq_id = t->ddsp_dsq_id;
 
@@ -254,8 +252,8 @@ static __noinline void kick_idle_for(struct sl_cpu *this_cpu, const struct sl_ta
  * asked for it. S3: without ops.enqueue(), and so while the policy is bypassed,
  * everything goes to the global queue.
  */
-static void do_enqueue_task(struct sl_cpu *this_cpu, struct sl_cpu *cpu,
-			    struct sl_task *t, u64 enq_flags)
+static void do_enqueue_task(struct sl_cpu *this_cpu, struct sl_cpu *cpu, struct sl_task *t,
+			    u64 enq_flags)
 {
 	u32 asked = READ_ONCE(sl_core.asked);
 	u64 seq;
@@ -320,8 +318,7 @@ static void finish_dispatch(struct sl_cpu *cpu, const struct sl_insert *in)
 		if ((state & SL_OPSS_MASK) != SL_OPSS_QUEUED ||
 		    (state & ~(u64)SL_OPSS_MASK) != in->ops_seq)
 			return;
-		if (sl_cas_u64(&t->ops_state, state,
-			       in->ops_seq | SL_OPSS_DISPATCHING))
+		if (sl_cas_u64(&t->ops_state, state, in->ops_seq | SL_OPSS_DISPATCHING))
 			break;
 	}
 	dispatch_to(cpu, cpu, t, in->dsq_id, in->enq_flags);

@@ -40,8 +40,8 @@ static void kick_cpu(struct sl_cpu *this_cpu, s32 cpu, u64 flags)
 	/* A plain kick is stronger than "only if idle". */
 	if (this_cpu->kick_flags[cpu] == 0 || !(flags & SCX_KICK_IDLE))
 		this_cpu->kick_flags[cpu] = (u8)(KICK_LISTED | flags |
-			(this_cpu->kick_flags[cpu] &
-			 (SCX_KICK_PREEMPT | SCX_KICK_WAIT)));
+						 (this_cpu->kick_flags[cpu] &
+						  (SCX_KICK_PREEMPT | SCX_KICK_WAIT)));
 }
 
 /* Context: no lock held. */
@@ -120,8 +120,7 @@ static void update_idle(struct sl_cpu *cpu, bool is_idle, bool is_change)
 	/* Also for a policy that keeps its own: the next one finds them right. */
 	if (!is_idle) {
 		claim(cpu->id);
-	} else if (!sl_bit_test_and_set((u64 *)sl_core.idle.bits,
-					(u32)cpu->id) && sl_core.has_smt) {
+	} else if (!sl_bit_test_and_set((u64 *)sl_core.idle.bits, (u32)cpu->id) && sl_core.has_smt) {
 		update_core_idle(cpu->id, true);
 	}
 	if (is_change)
@@ -132,8 +131,7 @@ static void update_idle(struct sl_cpu *cpu, bool is_idle, bool is_change)
  * First CPU in @among and @allowed, going round from @after + 1, so that work
  * spreads. Return: the CPU, or -1.
  */
-static s32 next_in(const struct cpumask *among, const struct cpumask *allowed,
-		   s32 after)
+static s32 next_in(const struct cpumask *among, const struct cpumask *allowed, s32 after)
 {
 	u32 nr_words = (sl_core.nr_cpus + 63) / 64;
 	u32 start = (u32)(after + 1);
@@ -169,12 +167,11 @@ static const struct cpumask *mask_and(struct cpumask *both, const struct cpumask
 }
 
 /* Claim an idle CPU of @allowed and, unless NULL, of @near. */
-static s32 pick_idle(const struct cpumask *allowed, const struct cpumask *near,
-		     bool whole_core)
+static s32 pick_idle(const struct cpumask *allowed, const struct cpumask *near, bool whole_core)
 {
 	struct sl_cpu *this_cpu = sl_this_cpu();
-	const struct cpumask *idle = whole_core && sl_core.has_smt ?
-				     &sl_core.idle_smt : &sl_core.idle;
+	const struct cpumask *idle = whole_core && sl_core.has_smt ? &sl_core.idle_smt :
+								     &sl_core.idle;
 	struct cpumask both;
 	s32 cpu;
 
@@ -224,7 +221,7 @@ static bool check_builtin_idle(void)
  * Return: a CPU, whose idle bit is now claimed; or -EBUSY.
  */
 static s32 select_cpu_default(struct sl_task *t, s32 prev_cpu, u64 wake_flags,
-			  const struct cpumask *allowed, u64 flags)
+			      const struct cpumask *allowed, u64 flags)
 {
 	struct cpumask both;
 	struct sl_cpu *this_cpu = sl_this_cpu();
@@ -249,19 +246,16 @@ static s32 select_cpu_default(struct sl_task *t, s32 prev_cpu, u64 wake_flags,
 		return -EBUSY;
 	for (int whole_core = sl_core.has_smt; whole_core >= 0; whole_core--) {
 		if (sl_mask_test(may, (u32)prev_cpu) &&
-		    (!whole_core ||
-		     sl_mask_test(&sl_core.idle_smt, (u32)prev_cpu)) &&
+		    (!whole_core || sl_mask_test(&sl_core.idle_smt, (u32)prev_cpu)) &&
 		    claim(prev_cpu))
 			return prev_cpu;
 		cpu = -1;
 		if (sl_core.has_smt && !whole_core)
 			cpu = pick_idle(may, &sl_core.smt_mask[prev_cpu], false);
 		if (cpu < 0 && sl_core.has_llcs)
-			cpu = pick_idle(may, &sl_core.llc_mask[prev_cpu],
-					whole_core);
+			cpu = pick_idle(may, &sl_core.llc_mask[prev_cpu], whole_core);
 		if (cpu < 0 && sl_core.has_nodes)
-			cpu = pick_idle(may, &sl_core.node_mask[prev_cpu],
-					whole_core);
+			cpu = pick_idle(may, &sl_core.node_mask[prev_cpu], whole_core);
 		if (cpu < 0)
 			cpu = pick_idle(may, NULL, whole_core);
 		if (cpu >= 0)
@@ -286,8 +280,7 @@ static s32 select_for_policy(struct sl_task *t, s32 prev_cpu, u64 wake_flags,
 		return -EBUSY;
 	/* From ops.enqueue(), also asked about tasks that have no choice. */
 	if (t->p.nr_cpus_allowed == 1 || READ_ONCE(t->p.migration_disabled))
-		return sl_mask_test(may, (u32)prev_cpu) && claim(prev_cpu) ?
-		       prev_cpu : -EBUSY;
+		return sl_mask_test(may, (u32)prev_cpu) && claim(prev_cpu) ? prev_cpu : -EBUSY;
 	return select_cpu_default(t, prev_cpu, wake_flags, allowed, flags);
 }
 
@@ -314,8 +307,7 @@ s32 scx_bpf_select_cpu_dfl(struct task_struct *p, s32 prev_cpu, u64 wake_flags, 
 s32 scx_bpf_select_cpu_and(struct task_struct *p, s32 prev_cpu, u64 wake_flags,
 			   const struct cpumask *cpus_allowed, u64 flags)
 {
-	return select_for_policy(sl_task_of(p), prev_cpu, wake_flags,
-				 cpus_allowed, flags);
+	return select_for_policy(sl_task_of(p), prev_cpu, wake_flags, cpus_allowed, flags);
 }
 
 bool scx_bpf_test_and_clear_cpu_idle(s32 cpu)

@@ -153,8 +153,8 @@ s32 scx_bpf_pick_any_cpu_node(const struct cpumask *allowed, int node, u64 flags
 /* For launch files: the lowest CPU of the same core. */
 int sl_scx_cpu_core_id(s32 cpu)
 {
-	return (u32)cpu < sl_core.nr_cpus ?
-	       (int)bpf_cpumask_first(&sl_core.smt_mask[cpu]) : -EINVAL;
+	return (u32)cpu < sl_core.nr_cpus ? (int)bpf_cpumask_first(&sl_core.smt_mask[cpu]) :
+					    -EINVAL;
 }
 
 /* For launch files, too. Return: 0 where the host has no such task. */
@@ -166,14 +166,14 @@ s32 sl_scx_user_half_pid(void)
 /* As Linux's sd_llc_id: the lowest CPU that shares the cache. */
 int sl_scx_cpu_llc_id(s32 cpu)
 {
-	return (u32)cpu < sl_core.nr_cpus ?
-		(int)bpf_cpumask_first(&sl_core.llc_mask[cpu]) : -EINVAL;
+	return (u32)cpu < sl_core.nr_cpus ? (int)bpf_cpumask_first(&sl_core.llc_mask[cpu]) :
+					    -EINVAL;
 }
 
 int sl_scx_cpu_llc_size(s32 cpu)
 {
-	return (u32)cpu < sl_core.nr_cpus ?
-		(int)bpf_cpumask_weight(&sl_core.llc_mask[cpu]) : -EINVAL;
+	return (u32)cpu < sl_core.nr_cpus ? (int)bpf_cpumask_weight(&sl_core.llc_mask[cpu]) :
+					    -EINVAL;
 }
 
 /* No host here changes clock speeds: full capacity, always. */

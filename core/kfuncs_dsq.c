@@ -38,7 +38,8 @@ struct task_struct *scx_bpf_dsq_peek(u64 dsq_id)
 
 	if (unlikely(!q)) {
 		scx_error(NULL, "peek %s DSQ 0x%llx",
-			  dsq_id & SCX_DSQ_FLAG_BUILTIN ? "disallowed on builtin" : "on non-existent",
+			  dsq_id & SCX_DSQ_FLAG_BUILTIN ? "disallowed on builtin" :
+							  "on non-existent",
 			  dsq_id);
 		return NULL;
 	}
@@ -73,8 +74,7 @@ sl_inline void give_slice(struct sl_task *t, u64 slice)
  * slice is given at once.
  * Return: false if it was refused.
  */
-sl_inline bool scx_dsq_insert_commit(struct sl_task *t, u64 dsq_id, u64 slice,
-				     u64 enq_flags)
+sl_inline bool scx_dsq_insert_commit(struct sl_task *t, u64 dsq_id, u64 slice, u64 enq_flags)
 {
 	struct sl_cpu *this_cpu = sl_this_cpu();
 	struct sl_insert *in;
@@ -112,8 +112,7 @@ static sl_cold bool refuse_enq_flags(const struct sl_task *t, u64 enq_flags)
 	return false;
 }
 
-bool scx_bpf_dsq_insert(struct task_struct *p, u64 dsq_id, u64 slice,
-			u64 enq_flags)
+bool scx_bpf_dsq_insert(struct task_struct *p, u64 dsq_id, u64 slice, u64 enq_flags)
 {
 	struct sl_task *t = sl_task_of(p);
 
@@ -122,8 +121,7 @@ bool scx_bpf_dsq_insert(struct task_struct *p, u64 dsq_id, u64 slice,
 	return scx_dsq_insert_commit(t, dsq_id, slice, enq_flags);
 }
 
-bool scx_bpf_dsq_insert_vtime(struct task_struct *p, u64 dsq_id, u64 slice,
-			      u64 vtime, u64 enq_flags)
+bool scx_bpf_dsq_insert_vtime(struct task_struct *p, u64 dsq_id, u64 slice, u64 vtime, u64 enq_flags)
 {
 	struct sl_task *t = sl_task_of(p);
 
@@ -237,8 +235,8 @@ void scx_bpf_dsq_move_set_vtime(struct bpf_iter_scx_dsq *it, u64 vtime)
  * Move @p from the queue of the iteration. Fails, without harm, if it has left the
  * queue since the iterator stood on it.
  */
-static bool move_task(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 dsq_id,
-		      u64 enq_flags, u64 order)
+static bool move_task(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 dsq_id, u64 enq_flags,
+		      u64 order)
 {
 	struct sl_cpu *this_cpu = sl_this_cpu();
 	struct sl_task *t = sl_task_of(p);
@@ -277,14 +275,13 @@ static bool move_task(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 ds
 	return is_there;
 }
 
-bool scx_bpf_dsq_move(struct bpf_iter_scx_dsq *it, struct task_struct *p,
-		      u64 dsq_id, u64 enq_flags)
+bool scx_bpf_dsq_move(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 dsq_id, u64 enq_flags)
 {
 	return move_task(it, p, dsq_id, enq_flags, 0);
 }
 
-bool scx_bpf_dsq_move_vtime(struct bpf_iter_scx_dsq *it, struct task_struct *p,
-			    u64 dsq_id, u64 enq_flags)
+bool scx_bpf_dsq_move_vtime(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 dsq_id,
+			    u64 enq_flags)
 {
 	return move_task(it, p, dsq_id, enq_flags, SCX_ENQ_DSQ_PRIQ);
 }

@@ -58,13 +58,16 @@ static int check_flags(const struct sched_ext_ops *ops)
 	u64 others = ops->flags & ~OPS_FLAGS;
 
 	if (others & (1ULL << 3))
-		return refuse_ops(-EINVAL, "ops.flags has SCX_OPS_SWITCH_PARTIAL, which only Linux has");
+		return refuse_ops(-EINVAL,
+				  "ops.flags has SCX_OPS_SWITCH_PARTIAL, which only Linux has");
 	if (others & (1ULL << 6))
-		return refuse_ops(-EINVAL, "ops.flags has SCX_OPS_BUILTIN_IDLE_PER_NODE, which only Linux has");
+		return refuse_ops(-EINVAL,
+				  "ops.flags has SCX_OPS_BUILTIN_IDLE_PER_NODE, which only Linux has");
 	if (others)
 		return refuse_ops(-EINVAL, "ops.flags has unknown bits 0x%llx", others);
 	if ((ops->flags & SCX_OPS_ENQ_LAST) && !ops->enqueue)
-		return refuse_ops(-EINVAL, "SCX_OPS_ENQ_LAST requires ops.enqueue() to be implemented");
+		return refuse_ops(-EINVAL,
+				  "SCX_OPS_ENQ_LAST requires ops.enqueue() to be implemented");
 	return 0;
 }
 
@@ -95,15 +98,15 @@ static void set_ops(const struct sched_ext_ops *ops)
 
 	/* The watchdog of another CPU may look. */
 	copy_words(&sl_core.ops, ops ?: &no_ops, sizeof(sl_core.ops));
-	WRITE_ONCE(sl_core.builtin_idle, !ops || !ops->update_idle ||
-		(ops->flags & SCX_OPS_KEEP_BUILTIN_IDLE));
+	WRITE_ONCE(sl_core.builtin_idle,
+		   !ops || !ops->update_idle || (ops->flags & SCX_OPS_KEEP_BUILTIN_IDLE));
 }
 
 static void destroy_dsqs(void)
 {
 	for (u32 i = 0; i <= SL_DSQ_BUCKETS; i++) {
-		struct sl_dsq *q, **first = i < SL_DSQ_BUCKETS ? &sl_core.dsqs[i] :
-								 &sl_core.free_dsqs;
+		struct sl_dsq *q,
+			**first = i < SL_DSQ_BUCKETS ? &sl_core.dsqs[i] : &sl_core.free_dsqs;
 
 		while ((q = *first)) {
 			SL_ASSERT(!q->first);
@@ -220,15 +223,15 @@ static int enable(const struct sl_policy *policy, bool is_live)
 		return err;
 	set_ops(ops);
 	sl_core.policy = policy;
-	sl_core.dispatch_batch = ops->dispatch_max_batch ?
-				 ops->dispatch_max_batch : 32;
+	sl_core.dispatch_batch = ops->dispatch_max_batch ? ops->dispatch_max_batch : 32;
 	if (policy->start) {
 		/* There is no scheduler yet: an error that it reports concerns none. */
 		WRITE_ONCE(sl_core.exit_claimed, 1);
 		err = policy->start();
 		WRITE_ONCE(sl_core.exit_claimed, 0);
 		if (err)
-			refuse_ops(err, "its launch() or a SEC(\"syscall\") program returned %d", err);
+			refuse_ops(err, "its launch() or a SEC(\"syscall\") program returned %d",
+				   err);
 	}
 	if (!err)
 		err = SL_CALL_ERR(this_cpu, ops->init, init, NULL);

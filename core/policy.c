@@ -65,8 +65,8 @@ static void set_bypass(bool is_bypassed)
 				    __ATOMIC_RELAXED);
 }
 
-static void claim_exit(enum scx_exit_kind kind, s64 code, const struct sl_task *t,
-		       const char *fmt, __builtin_va_list args)
+static void claim_exit(enum scx_exit_kind kind, s64 code, const struct sl_task *t, const char *fmt,
+		       __builtin_va_list args)
 {
 	struct scx_exit_info *info = &sl_core.exit_info;
 
@@ -121,7 +121,8 @@ void sl_scx_exit(s64 code, const char *fmt, ...)
 }
 
 /* The policy does nothing wrong, but cannot go on. */
-static sl_cold __attribute__((format(printf, 2, 3))) void exit_by_kernel(s64 code, const char *fmt, ...)
+static sl_cold __attribute__((format(printf, 2, 3))) void exit_by_kernel(s64 code, const char *fmt,
+									 ...)
 {
 	__builtin_va_list args;
 
@@ -218,17 +219,16 @@ static sl_cold void report_stall(const struct sl_task *t, u64 waited_ns)
 	char where[96] = "";
 
 	if (q && q->is_local)
-		sl_print_to(where, sizeof(where),
-			    ", in the local queue of CPU %d", q->cpu);
+		sl_print_to(where, sizeof(where), ", in the local queue of CPU %d", q->cpu);
 	else if (q)
-		sl_print_to(where, sizeof(where),
-			    ", on DSQ 0x%llx, from which no CPU has taken it", READ_ONCE(q->id));
+		sl_print_to(where, sizeof(where), ", on DSQ 0x%llx, from which no CPU has taken it",
+			    READ_ONCE(q->id));
 	else if (state == SL_OPSS_QUEUED)
 		sl_print_to(where, sizeof(where),
 			    ", held by the policy, which has not dispatched it");
 	sl_policy_error(SCX_EXIT_ERROR_STALL, t, "%s[%d] failed to run for %llu.%03llus%s",
-			t->p.comm, t->p.pid, waited_ns / 1000000000,
-			waited_ns / 1000000 % 1000, where);
+			t->p.comm, t->p.pid, waited_ns / 1000000000, waited_ns / 1000000 % 1000,
+			where);
 }
 
 /*
@@ -247,7 +247,8 @@ static void watchdog(struct sl_cpu *this_cpu)
 	for_each_task(t) {
 		/* If it has run since, this is from before @now_ns or later. */
 		u64 waited_ns = smp_load_acquire(&t->state) == SL_TASK_RUNNABLE ?
-				now_ns - READ_ONCE(t->runnable_at_ns) : 0;
+					now_ns - READ_ONCE(t->runnable_at_ns) :
+					0;
 
 		if ((s64)waited_ns > (s64)timeout_ns()) {
 			report_stall(t, waited_ns);

@@ -36,8 +36,7 @@ static void charge(struct sl_task *t, u64 now_ns)
 }
 
 /* The record and the counters of a task that leaves the CPU; hosts read them without the lock. */
-sl_inline void account_stop(struct sl_cpu *cpu, struct sl_task *t,
-			    enum sl_stop why)
+sl_inline void account_stop(struct sl_cpu *cpu, struct sl_task *t, enum sl_stop why)
 {
 	sl_host_record(SL_RECORD_STOP, t->p.pid, cpu->id, why, t->charged_ns);
 	if (why == SL_STOP_PREEMPTED)
@@ -77,9 +76,8 @@ sl_inline void yield(struct sl_cpu *cpu, struct sl_task *t)
 /* Is there a task on the local queue, or on the global one for it? */
 sl_inline bool has_task(struct sl_cpu *cpu)
 {
-	return cpu->local.first ||
-	       (unlikely(READ_ONCE(sl_core.global.first)) &&
-		consume_dispatch_q(cpu, &sl_core.global, SCX_DSQ_GLOBAL, 0));
+	return cpu->local.first || (unlikely(READ_ONCE(sl_core.global.first)) &&
+				    consume_dispatch_q(cpu, &sl_core.global, SCX_DSQ_GLOBAL, 0));
 }
 
 /*
@@ -121,12 +119,10 @@ sl_inline bool balance_one(struct sl_cpu *cpu, struct sl_task *prev, struct sl_t
 }
 
 /* The previous task is still runnable: it waits from now on. */
-static void requeue(struct sl_cpu *cpu, struct sl_task *t, enum sl_why why,
-		    u64 now_ns, bool is_last)
+static void requeue(struct sl_cpu *cpu, struct sl_task *t, enum sl_why why, u64 now_ns, bool is_last)
 {
 	SL_CALL_OP(cpu, stopping, t, &t->p, true);
-	account_stop(cpu, t, why == SL_WHY_YIELD ? SL_STOP_YIELDED :
-						   SL_STOP_PREEMPTED);
+	account_stop(cpu, t, why == SL_WHY_YIELD ? SL_STOP_YIELDED : SL_STOP_PREEMPTED);
 	/* In this order: the watchdog reads them without the lock. */
 	set_runnable_at(t, now_ns);
 	smp_store_release(&t->state, SL_TASK_RUNNABLE);
@@ -152,8 +148,7 @@ sl_inline void take_next(struct sl_cpu *cpu, struct sl_task *t, u64 now_ns)
 	smp_store_release(&t->state, SL_TASK_RUNNING);
 	t->is_blocking = false;
 	/* The CPU that queued it may have read the clock later: no wait, then. */
-	wait_ns = sl_time_before(now_ns, t->runnable_at_ns) ?
-		  0 : now_ns - t->runnable_at_ns;
+	wait_ns = sl_time_before(now_ns, t->runnable_at_ns) ? 0 : now_ns - t->runnable_at_ns;
 	WRITE_ONCE(t->wait_ns, t->wait_ns + wait_ns);
 	if (wait_ns > t->wait_ns_max)
 		WRITE_ONCE(t->wait_ns_max, wait_ns);
@@ -165,8 +160,7 @@ sl_inline void take_next(struct sl_cpu *cpu, struct sl_task *t, u64 now_ns)
 }
 
 /* The CPU goes idle, stays so, or was. */
-static __noinline void account_idle(struct sl_cpu *cpu, u64 now_ns, bool was_idle,
-			 bool is_idle)
+static __noinline void account_idle(struct sl_cpu *cpu, u64 now_ns, bool was_idle, bool is_idle)
 {
 	/* A higher class had it: it was not idle. */
 	if (unlikely(cpu->is_taken)) {
@@ -199,8 +193,7 @@ __flatten struct sl_task *sl_schedule(struct sl_cpu *cpu, enum sl_why why, u64 n
 
 	sl_lock(&cpu->lock);
 	/* Most likely it is next. While bypassed, the queue may be about to go. */
-	sl_host_prefetch_task(sl_is_bypassed() ? NULL :
-			      READ_ONCE(READ_ONCE(cpu->last_dsq)->first));
+	sl_host_prefetch_task(sl_is_bypassed() ? NULL : READ_ONCE(READ_ONCE(cpu->last_dsq)->first));
 	cpu->holds_lock = true;
 	cpu->is_scheduling = true;
 	if (unlikely(cpu->must_quiesce))
@@ -277,8 +270,7 @@ static __noinline void account_migration(struct sl_cpu *cpu, struct sl_task *t)
 {
 	if (t->last_cpu >= 0) {
 		WRITE_ONCE(t->nr_migrations, t->nr_migrations + 1);
-		sl_host_record(SL_RECORD_MIGRATE, t->p.pid, cpu->id, 0,
-			       (u64)t->last_cpu);
+		sl_host_record(SL_RECORD_MIGRATE, t->p.pid, cpu->id, 0, (u64)t->last_cpu);
 	}
 	t->last_cpu = cpu->id;
 }

@@ -36,8 +36,7 @@ static void set_topology(const struct sl_config *config)
 	u32 nr = sl_core.nr_cpus;
 
 	for (u32 i = 0; i < nr; i++) {
-		sl_core.smt[i] = config->smt_of_cpu ? config->smt_of_cpu[i] :
-						      (u16)i;
+		sl_core.smt[i] = config->smt_of_cpu ? config->smt_of_cpu[i] : (u16)i;
 		sl_core.llc[i] = config->llc_of_cpu ? config->llc_of_cpu[i] : 0;
 		sl_core.node[i] = config->node_of_cpu ? config->node_of_cpu[i] : 0;
 		if (sl_core.node[i] >= sl_core.nr_nodes)
@@ -100,8 +99,7 @@ static int init_cpus(void)
 int sl_core_init(const struct sl_config *config)
 {
 	SL_ASSERT(!sl_core.cpus);
-	if (config->nr_cpus < 1 || config->nr_cpus > SCX_CPUS_MAX ||
-	    config->tasks_max < 1)
+	if (config->nr_cpus < 1 || config->nr_cpus > SCX_CPUS_MAX || config->tasks_max < 1)
 		return -EINVAL;
 	sl_core.nr_cpus = config->nr_cpus;
 	sl_core.tasks_max = config->tasks_max;
@@ -119,10 +117,8 @@ int sl_core_init(const struct sl_config *config)
 	CONFIG_HZ = CONFIG_HZ ? CONFIG_HZ : 1;
 	sl_core.ticks_per_1024ns = (1ULL << 44) / (1000000000 / CONFIG_HZ) + 1;
 	sl_core.cpus = sl_host_alloc(sl_core.nr_cpus * sizeof(struct sl_cpu));
-	sl_core.tasks = sl_host_alloc(sl_core.tasks_max *
-				      sizeof(struct sl_task *));
-	if (!sl_core.cpus || !sl_core.tasks || alloc_masks() ||
-	    alloc_cgroups())
+	sl_core.tasks = sl_host_alloc(sl_core.tasks_max * sizeof(struct sl_task *));
+	if (!sl_core.cpus || !sl_core.tasks || alloc_masks() || alloc_cgroups())
 		return -ENOMEM;
 	set_topology(config);
 	return init_cpus();
@@ -171,7 +167,7 @@ static void setup_visible(struct task_struct *p, s32 pid, const char *comm)
 	fresh.pid = fresh.tgid = pid;
 	fresh.real_parent = fresh.group_leader = p;
 	fresh.prio = fresh.static_prio = fresh.normal_prio = 120;
-	fresh.policy = 7;	/* SCHED_EXT */
+	fresh.policy = 7; /* SCHED_EXT */
 	fresh.cgroups = &sl_core.cgroups[0].set;
 	fresh.real_cred = &root_cred;
 	fresh.signal = &one_thread;
@@ -329,7 +325,7 @@ void sl_task_attach(struct sl_task *t, const struct sl_task *parent)
 		WRITE_ONCE(t->p.real_parent, (struct task_struct *)&parent->p);
 	/* Where it may run for certain is chosen when it starts. */
 	WRITE_ONCE(t->cpu, sl_may_run_on(t, this_cpu->id) ? this_cpu->id :
-				   (s32)bpf_cpumask_first(t->p.cpus_ptr));
+							    (s32)bpf_cpumask_first(t->p.cpus_ptr));
 	if (enter_table(this_cpu, t))
 		init_task(this_cpu, t, true);
 	flush(this_cpu);

@@ -95,7 +95,7 @@ static __noinline s32 select_cpu_without_op(struct sl_task *t, s32 prev_cpu, u64
  * answer is a hint, and what it inserted is placed when the task is enqueued.
  */
 static s32 select_task_cpu(struct sl_cpu *this_cpu, struct sl_task *t, u64 wake_flags,
-			 u64 *enq_flags)
+			   u64 *enq_flags)
 {
 	s32 prev_cpu, cpu;
 
@@ -139,8 +139,8 @@ static s32 select_task_cpu(struct sl_cpu *this_cpu, struct sl_task *t, u64 wake_
  *
  * S5: an idle CPU is woken, wherever the policy queued the task.
  */
-static void make_runnable(struct sl_cpu *this_cpu, struct sl_cpu *cpu,
-			  struct sl_task *t, bool was_runnable, u64 enq_flags)
+static void make_runnable(struct sl_cpu *this_cpu, struct sl_cpu *cpu, struct sl_task *t,
+			  bool was_runnable, u64 enq_flags)
 {
 	this_cpu->holds_lock = true;
 	WRITE_ONCE(t->cpu, cpu->id);
@@ -159,8 +159,7 @@ static void make_runnable(struct sl_cpu *this_cpu, struct sl_cpu *cpu,
 
 /* @kind and @origin_pid: the record of how it came to be runnable; new: @born_ns. */
 static void select_and_enqueue(struct sl_cpu *this_cpu, struct sl_task *t, u64 wake_flags,
-			       u64 enq_flags, enum sl_record_kind kind, s32 origin_pid,
-			       u64 born_ns)
+			       u64 enq_flags, enum sl_record_kind kind, s32 origin_pid, u64 born_ns)
 {
 	struct sl_cpu *cpu;
 	u64 now_ns;
@@ -187,8 +186,7 @@ static void select_and_enqueue(struct sl_cpu *this_cpu, struct sl_task *t, u64 w
  *	asleep: to the policy that is a wake-up, and not the start of a task
  * @origin_pid: its parent, or the waker; 0: the host, a timer or device
  */
-void sl_task_start(struct sl_cpu *this_cpu, struct sl_task *t, u64 wake_flags,
-		   s32 origin_pid)
+void sl_task_start(struct sl_cpu *this_cpu, struct sl_task *t, u64 wake_flags, s32 origin_pid)
 {
 	u64 enq_flags = wake_flags & SCX_WAKE_TTWU ? SCX_ENQ_WAKEUP : 0;
 	struct sl_cpu *cpu;
@@ -235,8 +233,8 @@ __flatten bool sl_task_wake(struct sl_cpu *this_cpu, struct sl_task *t, u64 wake
 	sl_unlock(&cpu->lock);
 	if (!was_blocked)
 		return was_blocking;
-	select_and_enqueue(this_cpu, t, wake_flags | SCX_WAKE_TTWU, SCX_ENQ_WAKEUP,
-			   SL_RECORD_WAKE, waker_pid, 0);
+	select_and_enqueue(this_cpu, t, wake_flags | SCX_WAKE_TTWU, SCX_ENQ_WAKEUP, SL_RECORD_WAKE,
+			   waker_pid, 0);
 	return true;
 }
 

@@ -30,8 +30,7 @@ void sl_waiter_drop(struct sl_waiter *w)
 	w->list = NULL;
 }
 
-static enum sl_object_result wait_in(struct sl_waiters *list,
-				     struct sl_waiter *w, const char *why)
+static enum sl_object_result wait_in(struct sl_waiters *list, struct sl_waiter *w, const char *why)
 {
 	sl_wait_block(w, why);
 	sl_waiters_add(list, w);
@@ -50,8 +49,7 @@ enum sl_object_result sl_object_lock(struct sl_object *o, struct sl_waiter *w)
 	return SL_OBJECT_DONE;
 }
 
-enum sl_object_result sl_object_unlock(struct sl_object *o,
-				       const struct sl_waiter *w)
+enum sl_object_result sl_object_unlock(struct sl_object *o, const struct sl_waiter *w)
 {
 	struct sl_waiter *next;
 
@@ -145,8 +143,8 @@ static void settle_pipe(struct sl_object *o, const struct sl_waiter *by)
 	} while (has_changed);
 }
 
-static enum sl_object_result use_pipe(struct sl_object *o, struct sl_waiter *w,
-				      u64 bytes, bool is_send)
+static enum sl_object_result use_pipe(struct sl_object *o, struct sl_waiter *w, u64 bytes,
+				      bool is_send)
 {
 	struct sl_waiters *list = is_send ? &o->senders : &o->waiters;
 	enum sl_object_result result = SL_OBJECT_DONE;
@@ -154,20 +152,17 @@ static enum sl_object_result use_pipe(struct sl_object *o, struct sl_waiter *w,
 	w->need = bytes;
 	/* Settling may complete it at once: then it will not block. */
 	if (list->first || !move_bytes(o, w, is_send))
-		result = wait_in(list, w,
-				 is_send ? "room in pipe" : "data in pipe");
+		result = wait_in(list, w, is_send ? "room in pipe" : "data in pipe");
 	settle_pipe(o, w);
 	return result;
 }
 
-enum sl_object_result sl_object_send(struct sl_object *o, struct sl_waiter *w,
-				     u64 bytes)
+enum sl_object_result sl_object_send(struct sl_object *o, struct sl_waiter *w, u64 bytes)
 {
 	return use_pipe(o, w, bytes, true);
 }
 
-enum sl_object_result sl_object_recv(struct sl_object *o, struct sl_waiter *w,
-				     u64 bytes)
+enum sl_object_result sl_object_recv(struct sl_object *o, struct sl_waiter *w, u64 bytes)
 {
 	return use_pipe(o, w, bytes, false);
 }

@@ -26,31 +26,31 @@ struct sl_waiters;
 
 /* A task's side of an operation. The host sets task, the rest is zero at first. */
 struct sl_waiter {
-	void *task;			/* the host's; tells lock holders apart */
+	void *task; /* the host's; tells lock holders apart */
 	struct sl_waiter *next;
-	struct sl_waiters *list;	/* that it is in, or NULL */
-	u64 need;			/* bytes that are still to be moved */
-	struct sl_object *lock;		/* held again after AWAIT, or NULL */
+	struct sl_waiters *list; /* that it is in, or NULL */
+	u64 need;		 /* bytes that are still to be moved */
+	struct sl_object *lock;	 /* held again after AWAIT, or NULL */
 };
 
 struct sl_waiters {
-	struct sl_waiter *first;	/* has waited longest */
+	struct sl_waiter *first; /* has waited longest */
 	struct sl_waiter *last;
 };
 
 /* One of any kind; zero, but for size. */
 struct sl_object {
-	u64 size;			/* pipe: its bytes; barrier: its tasks */
-	u64 level;			/* pipe: bytes in it; barrier: arrived */
-	void *owner;			/* lock: the holder's task, or NULL */
-	struct sl_waiters waiters;	/* for lock, barrier, condition, data */
-	struct sl_waiters senders;	/* for room in the pipe */
+	u64 size;		   /* pipe: its bytes; barrier: its tasks */
+	u64 level;		   /* pipe: bytes in it; barrier: arrived */
+	void *owner;		   /* lock: the holder's task, or NULL */
+	struct sl_waiters waiters; /* for lock, barrier, condition, data */
+	struct sl_waiters senders; /* for room in the pipe */
 };
 
 enum sl_object_result {
-	SL_OBJECT_DONE,			/* the operation is complete */
-	SL_OBJECT_WAITS,		/* it will be, or is, by sl_wait_wake() */
-	SL_OBJECT_ERROR,		/* the lock is held already, or is not held */
+	SL_OBJECT_DONE,	 /* the operation is complete */
+	SL_OBJECT_WAITS, /* it will be, or is, by sl_wait_wake() */
+	SL_OBJECT_ERROR, /* the lock is held already, or is not held */
 };
 
 /* ---- what the host defines ------------------------------------------------ */
@@ -98,13 +98,10 @@ void sl_waiter_drop(struct sl_waiter *w);
 /* ---- operations, called for the task of @w --------------------------------- */
 
 enum sl_object_result sl_object_lock(struct sl_object *o, struct sl_waiter *w);
-enum sl_object_result sl_object_unlock(struct sl_object *o,
-				       const struct sl_waiter *w);
+enum sl_object_result sl_object_unlock(struct sl_object *o, const struct sl_waiter *w);
 /* A stream of bytes, like Unix's: all of them, however small the pipe. */
-enum sl_object_result sl_object_send(struct sl_object *o, struct sl_waiter *w,
-				     u64 bytes);
-enum sl_object_result sl_object_recv(struct sl_object *o, struct sl_waiter *w,
-				     u64 bytes);
+enum sl_object_result sl_object_send(struct sl_object *o, struct sl_waiter *w, u64 bytes);
+enum sl_object_result sl_object_recv(struct sl_object *o, struct sl_waiter *w, u64 bytes);
 enum sl_object_result sl_object_arrive(struct sl_object *o, struct sl_waiter *w);
 /* Release @lock (NULL: none) and wait; it is held again at the end. */
 enum sl_object_result sl_object_await(struct sl_object *o, struct sl_waiter *w,

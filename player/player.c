@@ -71,8 +71,8 @@ static struct sl_program_op take_wait(struct sl_player *p, struct sl_program_op 
 }
 
 /* See sl_player_take(). */
-struct sl_program_op sl_player_take_other(struct sl_player *p,
-					  const struct sl_program_op *op, u64 now_ns)
+struct sl_program_op sl_player_take_other(struct sl_player *p, const struct sl_program_op *op,
+					  u64 now_ns)
 {
 	struct sl_program_op step = *op;
 
@@ -125,7 +125,7 @@ static int do_step(struct sl_player *p, const struct sl_program_op *step)
 		return ops->barrier(p, step->a);
 	case SL_VERB_AWAIT:
 		return !ops->await ? SL_PLAYER_NO_VERB :
-		       ops->await(p, step->a, b ? (u32)b - 1 : SL_PROGRAM_NONE);
+				     ops->await(p, step->a, b ? (u32)b - 1 : SL_PROGRAM_NONE);
 	case SL_VERB_SIGNAL:
 		return ops->signal ? ops->signal(p, step->a, b) : SL_PLAYER_NO_VERB;
 	case SL_VERB_JOIN:
@@ -161,6 +161,6 @@ int sl_player_run(struct sl_player *p)
 		step = sl_player_take(p, op, has_time ? p->ops->now_ns(p) : 0);
 		failed = do_step(p, &step);
 	}
-	p->next--;	/* the op at fault */
+	p->next--; /* the op at fault */
 	return failed;
 }

@@ -35,10 +35,8 @@ struct sl_player_ops {
 	/* Sleep until now_ns() is @at_ns or later. */
 	int (*sleep_until)(struct sl_player *player, u64 at_ns);
 	/* @bytes in calls of @chunk_bytes; @flags: SL_OP_SYNC, SL_OP_DIRECT. */
-	int (*read)(struct sl_player *player, u64 bytes, u32 chunk_bytes,
-		    u8 flags);
-	int (*write)(struct sl_player *player, u64 bytes, u32 chunk_bytes,
-		     u8 flags);
+	int (*read)(struct sl_player *player, u64 bytes, u32 chunk_bytes, u8 flags);
+	int (*write)(struct sl_player *player, u64 bytes, u32 chunk_bytes, u8 flags);
 	int (*yield)(struct sl_player *player);
 	int (*lock)(struct sl_player *player, u32 object);
 	int (*unlock)(struct sl_player *player, u32 object);
@@ -67,17 +65,17 @@ struct sl_player_ops {
 /* A task being played. The host sets the first group and may read the rest. */
 struct sl_player {
 	/* Each op needs these: */
-	const struct sl_program_op *next;	/* of the task's */
-	const struct sl_program_op *code;	/* these; see sl_player_begin() */
-	u64 *slots;		/* rounds left, cursors: as many as the task's ops name */
-	const void *program;	/* checked; not changed while tasks are played */
+	const struct sl_program_op *next; /* of the task's */
+	const struct sl_program_op *code; /* these; see sl_player_begin() */
+	u64 *slots;			  /* rounds left, cursors: as many as the task's ops name */
+	const void *program;		  /* checked; not changed while tasks are played */
 
-	u32 task;		/* index in it */
-	u64 arrival_ns;		/* when it really arrived; periods count from here */
-	const struct sl_player_ops *ops;	/* for sl_player_run() */
-	void *host;		/* the host's own */
+	u32 task;			 /* index in it */
+	u64 arrival_ns;			 /* when it really arrived; periods count from here */
+	const struct sl_player_ops *ops; /* for sl_player_run() */
+	void *host;			 /* the host's own */
 
-	u64 released_ns;	/* by the last period, since arrival */
+	u64 released_ns; /* by the last period, since arrival */
 	u32 nr_spawned;
 	u32 nr_awaited;
 };
@@ -96,8 +94,7 @@ struct sl_player {
 static inline void sl_player_begin(struct sl_player *p, u64 *slots)
 {
 	p->slots = slots;
-	p->code = sl_program_ops(p->program) +
-		  sl_program_tasks(p->program)[p->task].op_first;
+	p->code = sl_program_ops(p->program) + sl_program_tasks(p->program)[p->task].op_first;
 	p->next = p->code;
 }
 
@@ -133,8 +130,8 @@ static inline u64 sl_player_take_operand(struct sl_player *p, const struct sl_pr
 	return op->flags & SL_OP_TABLE ? sl_program_operand(p->program, op, p->slots) : op->b;
 }
 
-struct sl_program_op sl_player_take_other(struct sl_player *p,
-					  const struct sl_program_op *op, u64 now_ns);
+struct sl_program_op sl_player_take_other(struct sl_player *p, const struct sl_program_op *op,
+					  u64 now_ns);
 
 /**
  * sl_player_take - the next op as a step to do, and go on behind it
@@ -146,8 +143,8 @@ struct sl_program_op sl_player_take_other(struct sl_player *p,
  * PERIOD and TIMER: until when; SPAWN: a is the child's task; WAIT: b children, at
  * least one. SL_STEP_*: none of these. EXIT is never left.
  */
-static inline struct sl_program_op
-sl_player_take(struct sl_player *p, const struct sl_program_op *op, u64 now_ns)
+static inline struct sl_program_op sl_player_take(struct sl_player *p,
+						  const struct sl_program_op *op, u64 now_ns)
 {
 	struct sl_program_op step = { .verb = op->verb };
 

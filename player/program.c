@@ -16,7 +16,7 @@
 /* The text of the first fault, built piece by piece into the caller's buffer. */
 struct report {
 	char *text;
-	u64 bytes;	/* of the buffer, with the NUL */
+	u64 bytes; /* of the buffer, with the NUL */
 	u64 used;
 };
 
@@ -87,36 +87,27 @@ static int check_header(const void *data, u64 bytes, struct report *r)
 	for (u64 i = 0; i < sizeof(magic); i++)
 		if (h->magic[i] != magic[i])
 			return fail_plain(r, "program: not a workload program "
-					  "(its first bytes are others)");
+					     "(its first bytes are others)");
 	if (h->version < SL_PROGRAM_VERSION_MIN || h->version > SL_PROGRAM_VERSION)
-		return fail(r, "program: version this build cannot read",
-			    h->version, SL_PROGRAM_VERSION);
+		return fail(r, "program: version this build cannot read", h->version,
+			    SL_PROGRAM_VERSION);
 	if (h->header_bytes != sizeof(*h))
-		return fail(r, "program: header_bytes is wrong",
-			    h->header_bytes, sizeof(*h));
+		return fail(r, "program: header_bytes is wrong", h->header_bytes, sizeof(*h));
 	if (h->total_bytes != bytes)
-		return fail(r, "program: truncated or with bytes behind it",
-			    bytes, h->total_bytes);
+		return fail(r, "program: truncated or with bytes behind it", bytes, h->total_bytes);
 	if (!h->nr_tasks || h->nr_tasks > SL_PROGRAM_TASKS_MAX)
-		return fail(r, "program: number of tasks", h->nr_tasks,
-			    SL_PROGRAM_TASKS_MAX);
-	if (!table_fits(h->tasks_off, h->nr_tasks,
-			sizeof(struct sl_program_task), bytes))
+		return fail(r, "program: number of tasks", h->nr_tasks, SL_PROGRAM_TASKS_MAX);
+	if (!table_fits(h->tasks_off, h->nr_tasks, sizeof(struct sl_program_task), bytes))
 		return fail(r, "program: tasks leave the file", h->tasks_off, bytes);
-	if (!table_fits(h->ops_off, h->nr_ops, sizeof(struct sl_program_op),
-			bytes))
+	if (!table_fits(h->ops_off, h->nr_ops, sizeof(struct sl_program_op), bytes))
 		return fail(r, "program: ops leave the file", h->ops_off, bytes);
-	if (!table_fits(h->objects_off, h->nr_objects,
-			sizeof(struct sl_program_object), bytes))
-		return fail(r, "program: objects leave the file",
-			    h->objects_off, bytes);
+	if (!table_fits(h->objects_off, h->nr_objects, sizeof(struct sl_program_object), bytes))
+		return fail(r, "program: objects leave the file", h->objects_off, bytes);
 	if (!table_fits(h->values_off, h->nr_values, sizeof(u64), bytes))
 		return fail(r, "program: values leave the file", h->values_off, bytes);
 	if (!table_fits(h->strings_off, h->strings_bytes, 1, bytes))
-		return fail(r, "program: strings leave the file",
-			    h->strings_off, bytes);
-	if (h->strings_bytes &&
-	    ((const char *)data)[h->strings_off + h->strings_bytes - 1])
+		return fail(r, "program: strings leave the file", h->strings_off, bytes);
+	if (h->strings_bytes && ((const char *)data)[h->strings_off + h->strings_bytes - 1])
 		return fail_plain(r, "program: the last string has no end");
 	return 0;
 }
@@ -138,10 +129,8 @@ static int check_group(const void *data, u32 i, struct report *r)
 	if (first > h->nr_values || h->nr_values - first < SL_NR_GROUP_VALUES)
 		return fail(r, "group leaves the values", first, h->nr_values);
 	if (group[SL_GROUP_PARENT] > i)
-		return fail(r, "parent must stand before its child",
-			    group[SL_GROUP_PARENT], i);
-	if (group[SL_GROUP_PARENT] &&
-	    objects[group[SL_GROUP_PARENT] - 1].kind != SL_OBJECT_GROUP)
+		return fail(r, "parent must stand before its child", group[SL_GROUP_PARENT], i);
+	if (group[SL_GROUP_PARENT] && objects[group[SL_GROUP_PARENT] - 1].kind != SL_OBJECT_GROUP)
 		return fail_plain(r, "its parent is no group");
 	if (!group[SL_GROUP_WEIGHT] || group[SL_GROUP_WEIGHT] > 10000)
 		return fail(r, "weight", group[SL_GROUP_WEIGHT], 10000);
@@ -158,16 +147,14 @@ static int check_objects(const void *data, struct report *r)
 	for (u32 i = 0; i < h->nr_objects; i++, o++) {
 		begin(r, 0, "object ", i);
 		if (!string_fits(h, o->name))
-			return fail(r, "name leaves the strings", o->name,
-				    h->strings_bytes);
+			return fail(r, "name leaves the strings", o->name, h->strings_bytes);
 		if (o->kind < SL_OBJECT_LOCK || o->kind > SL_OBJECT_GROUP)
 			return fail(r, "unknown kind", o->kind, SL_OBJECT_GROUP);
 		if (o->kind == SL_OBJECT_GROUP && check_group(data, i, r))
 			return -1;
 		if (o->kind == SL_OBJECT_PIPE && !o->param)
 			return fail_plain(r, "a pipe that holds 0 bytes");
-		if (o->kind == SL_OBJECT_BARRIER &&
-		    (!o->param || o->param > h->nr_tasks))
+		if (o->kind == SL_OBJECT_BARRIER && (!o->param || o->param > h->nr_tasks))
 			return fail(r, "parties of the barrier", o->param, h->nr_tasks);
 	}
 	return 0;
@@ -178,13 +165,18 @@ static int check_objects(const void *data, struct report *r)
 
 static const struct {
 	u8 is;
-	u8 kind;	/* enum sl_object_kind of its object; 0: it has none */
+	u8 kind; /* enum sl_object_kind of its object; 0: it has none */
 } verbs[SL_NR_VERBS] = {
-	[SL_VERB_RUN] = { TABLE | PAUSE, 0 },	[SL_VERB_WORK] = { TABLE | PAUSE, 0 },
-	[SL_VERB_SLEEP] = { TABLE | PAUSE, 0 },	[SL_VERB_READ] = { TABLE | PAUSE, 0 },
-	[SL_VERB_WRITE] = { TABLE | PAUSE, 0 },	[SL_VERB_SET] = { TABLE, 0 },
-	[SL_VERB_PERIOD] = { PAUSE, 0 },	[SL_VERB_TIMER] = { PAUSE, 0 },
-	[SL_VERB_YIELD] = { PAUSE, 0 },		[SL_VERB_WAIT] = { PAUSE, 0 },
+	[SL_VERB_RUN] = { TABLE | PAUSE, 0 },
+	[SL_VERB_WORK] = { TABLE | PAUSE, 0 },
+	[SL_VERB_SLEEP] = { TABLE | PAUSE, 0 },
+	[SL_VERB_READ] = { TABLE | PAUSE, 0 },
+	[SL_VERB_WRITE] = { TABLE | PAUSE, 0 },
+	[SL_VERB_SET] = { TABLE, 0 },
+	[SL_VERB_PERIOD] = { PAUSE, 0 },
+	[SL_VERB_TIMER] = { PAUSE, 0 },
+	[SL_VERB_YIELD] = { PAUSE, 0 },
+	[SL_VERB_WAIT] = { PAUSE, 0 },
 	[SL_VERB_SEND] = { TABLE | PAUSE, SL_OBJECT_PIPE },
 	[SL_VERB_RECV] = { TABLE | PAUSE, SL_OBJECT_PIPE },
 	[SL_VERB_LOCK] = { PAUSE, SL_OBJECT_LOCK },
@@ -192,12 +184,12 @@ static const struct {
 	[SL_VERB_BARRIER] = { PAUSE, SL_OBJECT_BARRIER },
 	[SL_VERB_AWAIT] = { PAUSE, SL_OBJECT_CONDITION },
 	[SL_VERB_SIGNAL] = { 0, SL_OBJECT_CONDITION },
-	[SL_VERB_JOIN] = { 0, SL_OBJECT_GROUP },	[SL_VERB_CHANGE] = { 0, 0 },
+	[SL_VERB_JOIN] = { 0, SL_OBJECT_GROUP },
+	[SL_VERB_CHANGE] = { 0, 0 },
 };
 
 /* The lock that an AWAIT lets go of. */
-static int check_await(const void *data, const struct sl_program_op *op,
-		       struct report *r)
+static int check_await(const void *data, const struct sl_program_op *op, struct report *r)
 {
 	const struct sl_program_header *h = data;
 
@@ -207,8 +199,7 @@ static int check_await(const void *data, const struct sl_program_op *op,
 		return fail(r, "lock of an await", op->b - 1, h->nr_objects);
 	if (sl_program_objects(data)[op->b - 1].kind != SL_OBJECT_LOCK)
 		return fail(r, "an await lets go of what is no lock",
-			    sl_program_objects(data)[op->b - 1].kind,
-			    SL_OBJECT_LOCK);
+			    sl_program_objects(data)[op->b - 1].kind, SL_OBJECT_LOCK);
 	return 0;
 }
 
@@ -222,23 +213,23 @@ static int check_change(const struct sl_program_header *h, const struct sl_progr
 	if (op->a != SL_PROGRAM_NONE && op->a >= h->nr_tasks)
 		return fail(r, "task that is changed", op->a, h->nr_tasks);
 	if (op->slot != SL_CHANGE_AFFINITY)
-		return op->slot < SL_PROGRAM_NR_ATTRS ? 0 :
-		       fail(r, "unknown attribute", op->slot, SL_PROGRAM_NR_ATTRS - 1);
+		return op->slot < SL_PROGRAM_NR_ATTRS ?
+			       0 :
+			       fail(r, "unknown attribute", op->slot, SL_PROGRAM_NR_ATTRS - 1);
 	if (!count || first > h->nr_values || count > h->nr_values - first)
 		return fail(r, "a mask leaves the values", (u64)first + count, h->nr_values);
 	return 0;
 }
 
-static int check_flags(const struct sl_program_header *h,
-		       const struct sl_program_op *op, struct report *r)
+static int check_flags(const struct sl_program_header *h, const struct sl_program_op *op,
+		       struct report *r)
 {
 	bool is_io = op->verb == SL_VERB_READ || op->verb == SL_VERB_WRITE;
 	u32 first = op->b >> 32;
 	u32 count = (u32)op->b;
 
 	if (op->flags & ~(SL_OP_TABLE | SL_OP_SYNC | SL_OP_DIRECT))
-		return fail(r, "unknown flags", op->flags, SL_OP_TABLE |
-			    SL_OP_SYNC | SL_OP_DIRECT);
+		return fail(r, "unknown flags", op->flags, SL_OP_TABLE | SL_OP_SYNC | SL_OP_DIRECT);
 	if (op->flags & (SL_OP_SYNC | SL_OP_DIRECT) && !is_io)
 		return fail_plain(r, "a device flag on an op that is no I/O");
 	if (op->slot >= SL_PROGRAM_SLOTS_MAX)
@@ -248,14 +239,12 @@ static int check_flags(const struct sl_program_header *h,
 	if (!(verbs[op->verb].is & TABLE))
 		return fail_plain(r, "a table on a verb that takes none");
 	if (!count || first > h->nr_values || count > h->nr_values - first)
-		return fail(r, "table leaves the values", (u64)first + count,
-			    h->nr_values);
+		return fail(r, "table leaves the values", (u64)first + count, h->nr_values);
 	return 0;
 }
 
 /* What can be said of an op without its neighbours. */
-static int check_op(const void *data, const struct sl_program_op *op,
-		    struct report *r)
+static int check_op(const void *data, const struct sl_program_op *op, struct report *r)
 {
 	const struct sl_program_header *h = data;
 	u32 kind;
@@ -270,8 +259,8 @@ static int check_op(const void *data, const struct sl_program_op *op,
 	if (kind && sl_program_objects(data)[op->a].kind != kind)
 		return fail(r, "object is of another kind than the verb needs",
 			    sl_program_objects(data)[op->a].kind, kind);
-	if ((op->verb == SL_VERB_RUN || op->verb == SL_VERB_SLEEP) &&
-	    !(op->flags & SL_OP_TABLE) && op->b > SL_PROGRAM_OPERAND_MAX)
+	if ((op->verb == SL_VERB_RUN || op->verb == SL_VERB_SLEEP) && !(op->flags & SL_OP_TABLE) &&
+	    op->b > SL_PROGRAM_OPERAND_MAX)
 		return fail(r, "time", op->b, SL_PROGRAM_OPERAND_MAX);
 	if (op->verb == SL_VERB_WORK && op->a >= SL_NR_WORKS)
 		return fail(r, "unknown work", op->a, SL_NR_WORKS - 1);
@@ -296,18 +285,17 @@ static int check_op(const void *data, const struct sl_program_op *op,
 struct spawns {
 	struct {
 		u32 first;
-		u32 nr;		/* 0: no SPAWN has this slot so far */
+		u32 nr; /* 0: no SPAWN has this slot so far */
 	} of_slot[SL_PROGRAM_SLOTS_MAX];
-	u64 to;			/* index behind the last child so far */
+	u64 to; /* index behind the last child so far */
 };
 
 /*
  * The children of one SPAWN: @task's own, behind those of its earlier SPAWNs;
  * or just those of an earlier one, if both count them in the same slot.
  */
-static int check_spawn(const void *data, u32 task,
-		       const struct sl_program_op *op, struct spawns *spawns,
-		       struct report *r)
+static int check_spawn(const void *data, u32 task, const struct sl_program_op *op,
+		       struct spawns *spawns, struct report *r)
 {
 	const struct sl_program_header *h = data;
 	const struct sl_program_task *tasks = sl_program_tasks(data);
@@ -317,17 +305,16 @@ static int check_spawn(const void *data, u32 task,
 	if (spawns->of_slot[op->slot].nr) {
 		if (spawns->of_slot[op->slot].first != op->a ||
 		    spawns->of_slot[op->slot].nr != op->b)
-			return fail(r, "slot of a spawn of other children",
-				    op->slot, SL_PROGRAM_SLOTS_MAX - 1);
+			return fail(r, "slot of a spawn of other children", op->slot,
+				    SL_PROGRAM_SLOTS_MAX - 1);
 		return 0;
 	}
 	if (op->a < spawns->to)
-		return fail(r, "a child that an earlier spawn starts", op->a,
-			    spawns->to);
+		return fail(r, "a child that an earlier spawn starts", op->a, spawns->to);
 	for (u64 i = op->a; i < op->a + op->b; i++)
 		if (tasks[i].parent != task)
-			return fail(r, "a child whose parent is another task",
-				    tasks[i].parent, task);
+			return fail(r, "a child whose parent is another task", tasks[i].parent,
+				    task);
 	spawns->of_slot[op->slot].first = op->a;
 	spawns->of_slot[op->slot].nr = op->b;
 	spawns->to = op->a + op->b;
@@ -336,14 +323,14 @@ static int check_spawn(const void *data, u32 task,
 
 /* Loops that are open at the op being looked at. */
 struct nest {
-	u32 loop[SL_PROGRAM_DEPTH_MAX];		/* index of the LOOP */
-	bool pauses[SL_PROGRAM_DEPTH_MAX];	/* its body has such an op */
+	u32 loop[SL_PROGRAM_DEPTH_MAX];	   /* index of the LOOP */
+	bool pauses[SL_PROGRAM_DEPTH_MAX]; /* its body has such an op */
 	u32 depth;
-	u32 slots;				/* bit per slot in use */
+	u32 slots; /* bit per slot in use */
 };
 
-static int open_loop(struct nest *nest, const struct sl_program_op *ops, u32 i,
-		     u32 nr_ops, struct report *r)
+static int open_loop(struct nest *nest, const struct sl_program_op *ops, u32 i, u32 nr_ops,
+		     struct report *r)
 {
 	const struct sl_program_op *op = &ops[i];
 
@@ -352,19 +339,16 @@ static int open_loop(struct nest *nest, const struct sl_program_op *ops, u32 i,
 	if (ops[op->a].verb != SL_VERB_END || ops[op->a].a != i)
 		return fail(r, "loop without an end of its own", op->a, i);
 	if (nest->depth == SL_PROGRAM_DEPTH_MAX)
-		return fail(r, "loops nested too deeply", nest->depth + 1,
-			    SL_PROGRAM_DEPTH_MAX);
+		return fail(r, "loops nested too deeply", nest->depth + 1, SL_PROGRAM_DEPTH_MAX);
 	if (nest->slots & (1U << op->slot))
-		return fail(r, "slot of a loop around this one", op->slot,
-			    SL_PROGRAM_SLOTS_MAX - 1);
+		return fail(r, "slot of a loop around this one", op->slot, SL_PROGRAM_SLOTS_MAX - 1);
 	nest->slots |= 1U << op->slot;
 	nest->pauses[nest->depth] = false;
 	nest->loop[nest->depth++] = i;
 	return 0;
 }
 
-static int close_loop(struct nest *nest, const struct sl_program_op *ops, u32 i,
-		      struct report *r)
+static int close_loop(struct nest *nest, const struct sl_program_op *ops, u32 i, struct report *r)
 {
 	bool pauses;
 
@@ -382,16 +366,14 @@ static int close_loop(struct nest *nest, const struct sl_program_op *ops, u32 i,
 }
 
 /* What counts loops, walks tables or children, or keeps a time is kept apart. */
-static int check_slots(const struct sl_program_op *ops, u32 nr_ops,
-		       struct report *r)
+static int check_slots(const struct sl_program_op *ops, u32 nr_ops, struct report *r)
 {
 	u32 counters = 0, cursors = 0, timers = 0;
 
 	for (u32 i = 0; i < nr_ops; i++) {
 		if (ops[i].verb == SL_VERB_LOOP)
 			counters |= 1U << ops[i].slot;
-		else if (ops[i].flags & SL_OP_TABLE ||
-			 ops[i].verb == SL_VERB_SPAWN)
+		else if (ops[i].flags & SL_OP_TABLE || ops[i].verb == SL_VERB_SPAWN)
 			cursors |= 1U << ops[i].slot;
 		else if (ops[i].verb == SL_VERB_TIMER)
 			timers |= 1U << ops[i].slot;
@@ -400,8 +382,7 @@ static int check_slots(const struct sl_program_op *ops, u32 nr_ops,
 		return fail(r, "a slot both keeps a timer and counts",
 			    timers & (counters | cursors), 0);
 	if (counters & cursors)
-		return fail(r, "a slot both counts a loop and walks a table",
-			    counters & cursors, 0);
+		return fail(r, "a slot both counts a loop and walks a table", counters & cursors, 0);
 	return 0;
 }
 
@@ -441,18 +422,15 @@ static int check_ops(const void *data, u32 task, struct report *r)
 	return spawns.to ? 1 : 0;
 }
 
-static int check_affinity(const void *data, const struct sl_program_task *t,
-			  struct report *r)
+static int check_affinity(const void *data, const struct sl_program_task *t, struct report *r)
 {
 	const struct sl_program_header *h = data;
 	u64 any = 0;
 
 	if (t->affinity == SL_PROGRAM_NONE)
 		return 0;
-	if (!t->affinity_words ||
-	    t->affinity_words > SCX_CPUS_MAX / 64 ||
-	    t->affinity > h->nr_values ||
-	    t->affinity_words > h->nr_values - t->affinity)
+	if (!t->affinity_words || t->affinity_words > SCX_CPUS_MAX / 64 ||
+	    t->affinity > h->nr_values || t->affinity_words > h->nr_values - t->affinity)
 		return fail(r, "affinity leaves the values", t->affinity, h->nr_values);
 	for (u32 i = 0; i < t->affinity_words; i++)
 		any |= sl_program_values(data)[t->affinity + i];
@@ -470,8 +448,7 @@ static int check_task(const void *data, u32 i, struct report *r)
 
 	if (!string_fits(h, t->name))
 		return fail(r, "name leaves the strings", t->name, h->strings_bytes);
-	if (!t->nr_ops || t->op_first > h->nr_ops ||
-	    t->nr_ops > h->nr_ops - t->op_first)
+	if (!t->nr_ops || t->op_first > h->nr_ops || t->nr_ops > h->nr_ops - t->op_first)
 		return fail(r, "ops leave the table", t->op_first, h->nr_ops);
 	if (is_spawned && t->parent >= i)
 		return fail(r, "parent must stand before its child", t->parent, i);
@@ -480,17 +457,17 @@ static int check_task(const void *data, u32 i, struct report *r)
 	if (!is_spawned && t->arrival_ns > SL_PROGRAM_OPERAND_MAX)
 		return fail(r, "arrival", t->arrival_ns, SL_PROGRAM_OPERAND_MAX);
 	if (t->attr_given >> SL_PROGRAM_NR_ATTRS)
-		return fail(r, "unknown attributes", t->attr_given,
-			    (1U << SL_PROGRAM_NR_ATTRS) - 1);
+		return fail(r, "unknown attributes", t->attr_given, (1U << SL_PROGRAM_NR_ATTRS) - 1);
 	if (t->nice < -20 || t->nice > 19)
 		return fail(r, "nice is outside -20..19; plus 20", t->nice + 20U, 39);
 	if (!t->weight || t->weight > 10000)
 		return fail(r, "weight", t->weight, 10000);
 	if (t->group_object > h->nr_objects)
 		return fail(r, "group", t->group_object, h->nr_objects);
-	if (t->group_object && (is_spawned || sl_program_objects(data)
-				[t->group_object - 1].kind != SL_OBJECT_GROUP))
-		return fail_plain(r, "is in what is no group, or spawned and in another than its parent");
+	if (t->group_object &&
+	    (is_spawned || sl_program_objects(data)[t->group_object - 1].kind != SL_OBJECT_GROUP))
+		return fail_plain(r,
+				  "is in what is no group, or spawned and in another than its parent");
 	return check_affinity(data, t, r);
 }
 
@@ -503,8 +480,7 @@ static int check_is_spawned(const void *data, u32 i, struct report *r)
 	const struct sl_program_op *end = op + parent->nr_ops;
 
 	for (; op < end; op++)
-		if (op->verb == SL_VERB_SPAWN && op->a <= i &&
-		    i < op->a + op->b)
+		if (op->verb == SL_VERB_SPAWN && op->a <= i && i < op->a + op->b)
 			return 0;
 	return fail(r, "its parent does not spawn it", tasks[i].parent, i);
 }
@@ -519,8 +495,7 @@ int sl_program_check(const void *data, u64 bytes, char *why, u64 why_bytes)
 	if (check_header(data, bytes, &r))
 		return -1;
 	if (!string_fits(h, h->name))
-		return fail(&r, "program: name leaves the strings", h->name,
-			    h->strings_bytes);
+		return fail(&r, "program: name leaves the strings", h->name, h->strings_bytes);
 	if (check_objects(data, &r))
 		return -1;
 	tasks = sl_program_tasks(data);
@@ -538,8 +513,7 @@ int sl_program_check(const void *data, u64 bytes, char *why, u64 why_bytes)
 	}
 	for (u32 i = 0; i < h->nr_tasks; i++) {
 		begin(&r, 0, "task ", i);
-		if (tasks[i].parent != SL_PROGRAM_NONE &&
-		    check_is_spawned(data, i, &r))
+		if (tasks[i].parent != SL_PROGRAM_NONE && check_is_spawned(data, i, &r))
 			return -1;
 	}
 	r.used = 0;

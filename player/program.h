@@ -42,8 +42,7 @@
  */
 int sl_program_check(const void *data, u64 bytes, char *why, u64 why_bytes);
 
-static inline const struct sl_program_header *
-sl_program_header(const void *data)
+static inline const struct sl_program_header *sl_program_header(const void *data)
 {
 	return data;
 }
@@ -56,14 +55,12 @@ static inline bool sl_program_has_groups(const void *data)
 
 static inline const struct sl_program_task *sl_program_tasks(const void *data)
 {
-	return (const void *)((const u8 *)data +
-			      sl_program_header(data)->tasks_off);
+	return (const void *)((const u8 *)data + sl_program_header(data)->tasks_off);
 }
 
 static inline const struct sl_program_op *sl_program_ops(const void *data)
 {
-	return (const void *)((const u8 *)data +
-			      sl_program_header(data)->ops_off);
+	return (const void *)((const u8 *)data + sl_program_header(data)->ops_off);
 }
 
 /* How many slots @task needs: one more than the greatest that its ops name. */
@@ -78,17 +75,14 @@ static inline u32 sl_program_nr_slots(const void *data, u32 task)
 	return nr;
 }
 
-static inline const struct sl_program_object *
-sl_program_objects(const void *data)
+static inline const struct sl_program_object *sl_program_objects(const void *data)
 {
-	return (const void *)((const u8 *)data +
-			      sl_program_header(data)->objects_off);
+	return (const void *)((const u8 *)data + sl_program_header(data)->objects_off);
 }
 
 static inline const u64 *sl_program_values(const void *data)
 {
-	return (const void *)((const u8 *)data +
-			      sl_program_header(data)->values_off);
+	return (const void *)((const u8 *)data + sl_program_header(data)->values_off);
 }
 
 /* The string at @off of the string table; "" for SL_PROGRAM_NONE. */
@@ -107,9 +101,7 @@ static inline const char *sl_program_string(const void *data, u32 off)
  *
  * Return: at most SL_PROGRAM_OPERAND_MAX; what the file says beyond that is cut.
  */
-static inline u64 sl_program_operand(const void *data,
-				     const struct sl_program_op *op,
-				     u64 *cursors)
+static inline u64 sl_program_operand(const void *data, const struct sl_program_op *op, u64 *cursors)
 {
 	u64 value = op->b;
 
@@ -117,8 +109,7 @@ static inline u64 sl_program_operand(const void *data,
 		u32 first = op->b >> 32;
 		u32 count = (u32)op->b;
 
-		value = sl_program_values(data)[first +
-						cursors[op->slot]++ % count];
+		value = sl_program_values(data)[first + cursors[op->slot]++ % count];
 	}
 	return value < SL_PROGRAM_OPERAND_MAX ? value : SL_PROGRAM_OPERAND_MAX;
 }

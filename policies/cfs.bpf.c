@@ -47,23 +47,23 @@ const volatile u64 sleeper_credit_ns = 3000000;
 const volatile u32 wakeup_preemption = 1;
 
 struct task_ctx {
-	u64 vtime;		/* weighted ns; wraps */
-	u64 exec_ns;		/* its CPU time when vtime was last brought up to date */
-	u64 load;		/* its weight within total_load */
-	bool is_known;		/* has been runnable before */
-	bool has_yielded;	/* the first of the queue goes next, even if behind */
+	u64 vtime;	  /* weighted ns; wraps */
+	u64 exec_ns;	  /* its CPU time when vtime was last brought up to date */
+	u64 load;	  /* its weight within total_load */
+	bool is_known;	  /* has been runnable before */
+	bool has_yielded; /* the first of the queue goes next, even if behind */
 };
 DEFINE_TASK_CTX(struct task_ctx);
 
 /* What runs on a CPU; other CPUs read it without a lock, and may be a slice late. */
 static struct cpu_ctx {
-	u64 vtime;		/* of the running task, at since_ns */
+	u64 vtime; /* of the running task, at since_ns */
 	u64 since_ns;
-	u64 weight;		/* 0: nothing runs */
+	u64 weight; /* 0: nothing runs */
 } cpu_ctxs[SCX_CPUS_MAX];
 
-static u64 total_load;		/* weight of all runnable and running tasks; atomic */
-static u64 vtime_now;		/* a lost update is made up for by the next one */
+static u64 total_load; /* weight of all runnable and running tasks; atomic */
+static u64 vtime_now;  /* a lost update is made up for by the next one */
 
 static u64 weighted(u64 ns, u64 weight)
 {
@@ -87,8 +87,8 @@ static u64 slice_ns_of(const struct task_struct *p)
  */
 static void charge(struct task_struct *p, struct task_ctx *tc)
 {
-	u64 latest = vtime_now + weighted(WAIT_NS_MAX * scx_bpf_nr_cpu_ids(),
-					  total_load ? total_load : 1);
+	u64 latest = vtime_now +
+		     weighted(WAIT_NS_MAX * scx_bpf_nr_cpu_ids(), total_load ? total_load : 1);
 
 	tc->vtime += weighted(exec_ns_since(p, &tc->exec_ns), p->scx.weight);
 	if (time_after(tc->vtime, latest))
@@ -98,8 +98,7 @@ static void charge(struct task_struct *p, struct task_ctx *tc)
 /* Its part of the latency is known now; when it was queued it was another one. */
 static void begin_slice(struct task_struct *p, const struct task_ctx *tc)
 {
-	struct cpu_ctx *cc = ARRAY_ELEM_PTR(cpu_ctxs, scx_bpf_task_cpu(p),
-					    SCX_CPUS_MAX);
+	struct cpu_ctx *cc = ARRAY_ELEM_PTR(cpu_ctxs, scx_bpf_task_cpu(p), SCX_CPUS_MAX);
 
 	scx_bpf_task_set_slice(p, slice_ns_of(p));
 	/*
@@ -115,8 +114,7 @@ static void begin_slice(struct task_struct *p, const struct task_ctx *tc)
 	cc->weight = p->scx.weight;
 }
 
-s32 BPF_STRUCT_OPS(cfs_select_cpu, struct task_struct *p, s32 prev_cpu,
-		   u64 wake_flags)
+s32 BPF_STRUCT_OPS(cfs_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	return select_cpu_and_insert(p, prev_cpu, wake_flags, latency_ns);
 }
@@ -137,8 +135,7 @@ void BPF_STRUCT_OPS(cfs_runnable, struct task_struct *p, u64 enq_flags)
 		tc->is_known = true;
 		debit = weighted(slice_ns_of(p), p->scx.weight);
 		tc->vtime = vtime_now + (debit < latency_ns ? debit : latency_ns);
-	} else if ((enq_flags & SCX_ENQ_WAKEUP) &&
-		   time_before(tc->vtime, earliest)) {
+	} else if ((enq_flags & SCX_ENQ_WAKEUP) && time_before(tc->vtime, earliest)) {
 		tc->vtime = earliest;
 	}
 }
@@ -160,8 +157,7 @@ static void maybe_preempt(s32 cpu, u64 vtime, u64 weight)
 	if (!cc || !running_weight)
 		return;
 	if (time_before(vtime + weighted(wakeup_granularity_ns, weight),
-			cc->vtime + weighted(scx_bpf_now() - cc->since_ns,
-					     running_weight)))
+			cc->vtime + weighted(scx_bpf_now() - cc->since_ns, running_weight)))
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }
 
@@ -171,8 +167,7 @@ void BPF_STRUCT_OPS(cfs_enqueue, struct task_struct *p, u64 enq_flags)
 	u64 vtime = tc ? tc->vtime : vtime_now;
 
 	scx_bpf_dsq_insert_vtime(p, CFS_DSQ, latency_ns, vtime, enq_flags);
-	if (!kick_idle_cpu(p, enq_flags) && wakeup_preemption &&
-	    (enq_flags & SCX_ENQ_WAKEUP))
+	if (!kick_idle_cpu(p, enq_flags) && wakeup_preemption && (enq_flags & SCX_ENQ_WAKEUP))
 		maybe_preempt(scx_bpf_task_cpu(p), vtime, p->scx.weight);
 }
 
@@ -209,8 +204,7 @@ void BPF_STRUCT_OPS(cfs_running, struct task_struct *p)
 void BPF_STRUCT_OPS(cfs_stopping, struct task_struct *p, bool runnable)
 {
 	struct task_ctx *tc = task_ctx(p);
-	struct cpu_ctx *cc = ARRAY_ELEM_PTR(cpu_ctxs, scx_bpf_task_cpu(p),
-					    SCX_CPUS_MAX);
+	struct cpu_ctx *cc = ARRAY_ELEM_PTR(cpu_ctxs, scx_bpf_task_cpu(p), SCX_CPUS_MAX);
 
 	if (tc)
 		charge(p, tc);
@@ -225,8 +219,7 @@ bool BPF_STRUCT_OPS(cfs_yield, struct task_struct *from, struct task_struct *to)
 	return yield_slice(from, to, tc ? &tc->has_yielded : NULL);
 }
 
-s32 BPF_STRUCT_OPS(cfs_init_task, struct task_struct *p,
-		   struct scx_init_task_args *args)
+s32 BPF_STRUCT_OPS(cfs_init_task, struct task_struct *p, struct scx_init_task_args *args)
 {
 	return create_task_ctx(p) ? 0 : -ENOMEM;
 }

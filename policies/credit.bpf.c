@@ -70,8 +70,7 @@ void BPF_STRUCT_OPS(credit_quiescent, struct task_struct *p, u64 deq_flags)
 
 /* ---- the way to a queue -------------------------------------------------- */
 
-s32 BPF_STRUCT_OPS(credit_select_cpu, struct task_struct *p, s32 prev_cpu,
-		   u64 wake_flags)
+s32 BPF_STRUCT_OPS(credit_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	struct task_ctx *tc = task_ctx(p);
 	bool is_idle;
@@ -107,8 +106,7 @@ void BPF_STRUCT_OPS(credit_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	}
 	tc->class = class_now(tc);
-	if (wakeup_boost && tc->class == CLASS_UNDER &&
-	    (enq_flags & SCX_ENQ_WAKEUP))
+	if (wakeup_boost && tc->class == CLASS_UNDER && (enq_flags & SCX_ENQ_WAKEUP))
 		tc->class = CLASS_BOOST;
 	if ((enq_flags & SCX_ENQ_LAST) && tc->class != CLASS_PARKED) {
 		/* Its cap was refilled just now; no CPU would look for it. */
@@ -171,8 +169,7 @@ void BPF_STRUCT_OPS(credit_stopping, struct task_struct *p, bool runnable)
 	end_run(p);
 }
 
-s32 BPF_STRUCT_OPS(credit_init_task, struct task_struct *p,
-		   struct scx_init_task_args *args)
+s32 BPF_STRUCT_OPS(credit_init_task, struct task_struct *p, struct scx_init_task_args *args)
 {
 	struct task_ctx *tc = create_task_ctx(p);
 
@@ -184,8 +181,7 @@ s32 BPF_STRUCT_OPS(credit_init_task, struct task_struct *p,
 	return 0;
 }
 
-void BPF_STRUCT_OPS(credit_exit_task, struct task_struct *p,
-		    struct scx_exit_task_args *args)
+void BPF_STRUCT_OPS(credit_exit_task, struct task_struct *p, struct scx_exit_task_args *args)
 {
 	struct task_ctx *tc = task_ctx(p);
 

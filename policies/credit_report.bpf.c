@@ -47,13 +47,13 @@ const volatile u32 balance = BALANCE_PULL;
 #define PULL_MIN 3		/* the report takes where more than two wait */
 
 struct task_ctx {
-	s64 balance_ns;		/* CPU time its credits still buy; signed */
-	u64 exec_ns;		/* its CPU time when it was last charged */
-	u64 period;		/* up to which it was given its due */
-	u64 credits;		/* per period */
+	s64 balance_ns; /* CPU time its credits still buy; signed */
+	u64 exec_ns;	/* its CPU time when it was last charged */
+	u64 period;	/* up to which it was given its due */
+	u64 credits;	/* per period */
 	u32 class;
-	u32 waits_in;		/* class in whose nr_queued it is counted; NR_CLASSES: none */
-	bool is_known;		/* has had its first credits */
+	u32 waits_in;  /* class in whose nr_queued it is counted; NR_CLASSES: none */
+	bool is_known; /* has had its first credits */
 };
 
 #include <scx/policy/credit.h>
@@ -69,8 +69,7 @@ static void settle(struct task_ctx *tc)
 
 	if (now == tc->period)
 		return;
-	tc->balance_ns = add_up(tc->balance_ns, now - tc->period,
-				credit_ns(tc->credits),
+	tc->balance_ns = add_up(tc->balance_ns, now - tc->period, credit_ns(tc->credits),
 				(s64)credit_ns(INT_MAX));
 	tc->period = now;
 }
@@ -121,8 +120,7 @@ void BPF_STRUCT_OPS(credit_report_quiescent, struct task_struct *p, u64 deq_flag
 }
 
 /* A task stays on its CPU, whatever other CPUs are idle. */
-s32 BPF_STRUCT_OPS(credit_report_select_cpu, struct task_struct *p, s32 prev_cpu,
-		   u64 wake_flags)
+s32 BPF_STRUCT_OPS(credit_report_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	struct task_ctx *tc = task_ctx(p);
 	s32 cpu = prev_cpu;
@@ -181,8 +179,7 @@ void BPF_STRUCT_OPS(credit_report_stopping, struct task_struct *p, bool runnable
 	end_run(p);
 }
 
-s32 BPF_STRUCT_OPS(credit_report_init_task, struct task_struct *p,
-		   struct scx_init_task_args *args)
+s32 BPF_STRUCT_OPS(credit_report_init_task, struct task_struct *p, struct scx_init_task_args *args)
 {
 	struct task_ctx *tc = create_task_ctx(p);
 

@@ -47,10 +47,10 @@ char _license[] SEC("license") = "GPL";
 const volatile u64 slice_ns = 10000000;
 
 struct task_ctx {
-	u64 due_ns;		/* without a deadline: when it began to wait, see above */
-	u64 used_ns;		/* of its slice, where it has no deadline */
-	u64 exec_ns;		/* its CPU time when it was last charged */
-	bool is_known;		/* has had a job before */
+	u64 due_ns;    /* without a deadline: when it began to wait, see above */
+	u64 used_ns;   /* of its slice, where it has no deadline */
+	u64 exec_ns;   /* its CPU time when it was last charged */
+	bool is_known; /* has had a job before */
 	bool has_yielded;
 };
 DEFINE_TASK_CTX(struct task_ctx);
@@ -86,8 +86,7 @@ static void charge(struct task_struct *p, struct task_ctx *tc)
 		begin_turn(tc);
 }
 
-s32 BPF_STRUCT_OPS(edf_select_cpu, struct task_struct *p, s32 prev_cpu,
-		   u64 wake_flags)
+s32 BPF_STRUCT_OPS(edf_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	return select_cpu_only(p, prev_cpu, wake_flags);
 }
@@ -116,8 +115,7 @@ void BPF_STRUCT_OPS(edf_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	}
 	tc->has_yielded = false;
-	scx_bpf_dsq_insert_vtime(p, EDF_DSQ, slice_of(tc), tc->due_ns,
-				 enq_flags);
+	scx_bpf_dsq_insert_vtime(p, EDF_DSQ, slice_of(tc), tc->due_ns, enq_flags);
 	preempt_last(p, urgency_of(tc), 0);
 }
 
@@ -180,8 +178,7 @@ bool BPF_STRUCT_OPS(edf_yield, struct task_struct *from, struct task_struct *to)
 	return yield_slice(from, to, tc ? &tc->has_yielded : NULL);
 }
 
-s32 BPF_STRUCT_OPS(edf_init_task, struct task_struct *p,
-		   struct scx_init_task_args *args)
+s32 BPF_STRUCT_OPS(edf_init_task, struct task_struct *p, struct scx_init_task_args *args)
 {
 	return create_task_ctx(p) ? 0 : -ENOMEM;
 }

@@ -70,12 +70,12 @@ const volatile u32 tick = TICK_SLICE;
 
 /* What runs on a CPU; other CPUs read it without a lock, and may be a slice late. */
 static struct cpu_ctx {
-	u64 v;			/* when it was last charged ... */
-	u64 charged_ns;		/* ... which was then */
+	u64 v;		/* when it was last charged ... */
+	u64 charged_ns; /* ... which was then */
 	u64 weight;
 	u64 deadline;
-	u64 protected_v;	/* until then it is not preempted while it is eligible */
-	u64 slice_ns;		/* 0: nothing runs */
+	u64 protected_v; /* until then it is not preempted while it is eligible */
+	u64 slice_ns;	 /* 0: nothing runs */
 } cpu_ctxs[SCX_CPUS_MAX];
 
 /* ---- the way to a queue ------------------------------------------------------- */
@@ -101,10 +101,10 @@ void BPF_STRUCT_OPS(eevdf_quiescent, struct task_struct *p, u64 deq_flags)
 		leave(p, tc, deq_flags & SCX_DEQ_SLEEP);
 }
 
-s32 BPF_STRUCT_OPS(eevdf_select_cpu, struct task_struct *p, s32 prev_cpu,
-		   u64 wake_flags)
+s32 BPF_STRUCT_OPS(eevdf_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
-	return select_cpu_and_insert(p, prev_cpu, wake_flags, tick == TICK_GROUP ? 1 : own_slice_ns(p));
+	return select_cpu_and_insert(p, prev_cpu, wake_flags,
+				     tick == TICK_GROUP ? 1 : own_slice_ns(p));
 }
 
 /* The v of what runs on the CPU of @cc, at @now_ns. */
@@ -128,8 +128,7 @@ static bool is_next(s32 cpu, const struct task_ctx *tc, u64 mean)
 
 		if (!time_before(p->scx.dsq_vtime, tc->deadline))
 			return true;
-		if (other && is_eligible(other, mean) &&
-		    bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+		if (other && is_eligible(other, mean) && bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
 			return false;
 	}
 	return true;
@@ -154,8 +153,7 @@ static void maybe_preempt(s32 cpu, const struct task_ctx *tc)
 	if (preempt == PREEMPT_NEVER || !cc || !cc->slice_ns || !cc->weight)
 		return;
 	/* @tc is not in the queue yet. Linux asks again if two or more were there. */
-	if (preempt == PREEMPT_BATCH && !scx_bpf_dsq_nr_queued(EEVDF_DSQ) &&
-	    !nr_delayed)
+	if (preempt == PREEMPT_BATCH && !scx_bpf_dsq_nr_queued(EEVDF_DSQ) && !nr_delayed)
 		return;
 	v = running_v(cc, tc->charged_ns);
 	if (time_before_eq(cc->protected_v, v)) {
@@ -225,8 +223,7 @@ static bool take_eligible(s32 cpu, u64 mean, const struct task_ctx *rival)
 
 		if (rival && time_before(rival->deadline, p->scx.dsq_vtime))
 			return false;
-		if (!tc || !is_eligible(tc, mean) ||
-		    !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+		if (!tc || !is_eligible(tc, mean) || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
 			continue;
 		if (scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0))
 			return true;
@@ -258,11 +255,9 @@ static void forgive_first(s32 cpu, struct task_struct *prev, const struct task_c
 		bpf_for_each(scx_dsq, p, EEVDF_DSQ, 0) {
 			struct task_ctx *tc = task_ctx(p);
 
-			if (which == FORGIVE_EARLIER &&
-			    time_before(deadline, p->scx.dsq_vtime))
+			if (which == FORGIVE_EARLIER && time_before(deadline, p->scx.dsq_vtime))
 				break;
-			if (tc && is_eligible(tc, mean) &&
-			    bpf_cpumask_test_cpu(cpu, p->cpus_ptr)) {
+			if (tc && is_eligible(tc, mean) && bpf_cpumask_test_cpu(cpu, p->cpus_ptr)) {
 				which = FORGIVE_EARLIER;
 				deadline = p->scx.dsq_vtime;
 				break;
@@ -278,8 +273,8 @@ static bool is_protected(s32 cpu, const struct task_ctx *tc)
 {
 	const struct cpu_ctx *cc = ARRAY_ELEM_PTR(cpu_ctxs, cpu, SCX_CPUS_MAX);
 
-	return tick == TICK_GROUP && cc && !tc->has_yielded && time_before(tc->v, cc->protected_v) &&
-	       is_eligible(tc, mean_of(scx_bpf_now()));
+	return tick == TICK_GROUP && cc && !tc->has_yielded &&
+	       time_before(tc->v, cc->protected_v) && is_eligible(tc, mean_of(scx_bpf_now()));
 }
 
 /*
@@ -358,16 +353,14 @@ void BPF_STRUCT_OPS(eevdf_stopping, struct task_struct *p, bool runnable)
 }
 
 /* Others go first, eligible or not: else the yield would have no effect. */
-bool BPF_STRUCT_OPS(eevdf_yield, struct task_struct *from,
-		    struct task_struct *to)
+bool BPF_STRUCT_OPS(eevdf_yield, struct task_struct *from, struct task_struct *to)
 {
 	struct task_ctx *tc = task_ctx(from);
 
 	return yield_slice(from, to, tc ? &tc->has_yielded : NULL);
 }
 
-s32 BPF_STRUCT_OPS(eevdf_init_task, struct task_struct *p,
-		   struct scx_init_task_args *args)
+s32 BPF_STRUCT_OPS(eevdf_init_task, struct task_struct *p, struct scx_init_task_args *args)
 {
 	struct task_ctx *tc = create_task_ctx(p);
 
@@ -379,8 +372,7 @@ s32 BPF_STRUCT_OPS(eevdf_init_task, struct task_struct *p,
 }
 
 /* One that ends owes nothing. */
-void BPF_STRUCT_OPS(eevdf_exit_task, struct task_struct *p,
-		    struct scx_exit_task_args *args)
+void BPF_STRUCT_OPS(eevdf_exit_task, struct task_struct *p, struct scx_exit_task_args *args)
 {
 	struct task_ctx *tc = task_ctx(p);
 

@@ -25,13 +25,11 @@ char _license[] SEC("license") = "GPL";
 
 #define FIFO_DSQ 0
 
-s32 BPF_STRUCT_OPS(fifo_select_cpu, struct task_struct *p, s32 prev_cpu,
-		   u64 wake_flags)
+s32 BPF_STRUCT_OPS(fifo_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	bool is_idle = false;
 	/* Not behind a waker that continues: another CPU is idle now. */
-	s32 cpu = scx_bpf_select_cpu_dfl(p, prev_cpu,
-					 wake_flags & ~SCX_WAKE_SYNC, &is_idle);
+	s32 cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags & ~SCX_WAKE_SYNC, &is_idle);
 
 	if (is_idle)
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_INF, 0);

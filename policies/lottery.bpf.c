@@ -40,16 +40,16 @@ const volatile u32 random_source = RANDOM_BPF;
 const volatile u32 lfsr_seed = 44257;
 
 struct task_ctx {
-	u64 counted;		/* its tickets in nr_tickets; 0: it is not queued */
-	u64 is_bound;		/* is counted in nr_bound */
-	u64 start_exec_ns;	/* its CPU time when its slice began */
-	u64 used_ns;		/* of its last slice; 0: it never ran */
+	u64 counted;	   /* its tickets in nr_tickets; 0: it is not queued */
+	u64 is_bound;	   /* is counted in nr_bound */
+	u64 start_exec_ns; /* its CPU time when its slice began */
+	u64 used_ns;	   /* of its last slice; 0: it never ran */
 };
 DEFINE_TASK_CTX(struct task_ctx);
 
 /* Of the tasks in the queues; atomic. May be ahead of the queues or behind them. */
 static u64 nr_tickets, nr_tickets_in[NR_QUEUES];
-static u64 nr_bound;		/* tasks that may not run everywhere */
+static u64 nr_bound; /* tasks that may not run everywhere */
 
 static u32 queue_of(const struct task_struct *p)
 {
@@ -89,8 +89,7 @@ static void take_tickets(struct task_struct *p, struct task_ctx *tc)
 		count(queue_of(p), -counted, -tc->is_bound);
 }
 
-s32 BPF_STRUCT_OPS(lottery_select_cpu, struct task_struct *p, s32 prev_cpu,
-		   u64 wake_flags)
+s32 BPF_STRUCT_OPS(lottery_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	return select_cpu_and_insert(p, prev_cpu, wake_flags, slice_ns);
 }
@@ -198,8 +197,7 @@ void BPF_STRUCT_OPS(lottery_dispatch, s32 cpu, struct task_struct *prev)
 	if (nr_tickets) {
 		winner = draw(own + tickets_of_all(cpu, check_cpu), random_source);
 		if (winner >= own &&
-		    (take_winner(cpu, winner - own, check_cpu) ||
-		     move_first_to_local(NR_QUEUES)))
+		    (take_winner(cpu, winner - own, check_cpu) || move_first_to_local(NR_QUEUES)))
 			return;
 	}
 	if (!prev || !tc)
@@ -226,8 +224,7 @@ void BPF_STRUCT_OPS(lottery_stopping, struct task_struct *p, bool runnable)
 		note_used(p, tc);
 }
 
-s32 BPF_STRUCT_OPS(lottery_init_task, struct task_struct *p,
-		   struct scx_init_task_args *args)
+s32 BPF_STRUCT_OPS(lottery_init_task, struct task_struct *p, struct scx_init_task_args *args)
 {
 	return create_task_ctx(p) ? 0 : -ENOMEM;
 }

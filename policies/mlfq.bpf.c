@@ -50,10 +50,10 @@ const volatile u64 boost_ns = 0;
 const volatile u32 rotate = 0;
 
 struct task_ctx {
-	u32 level;		/* the queue it is in, or belongs to */
-	u64 used_ns;		/* of the allotment of that level */
-	u64 exec_ns;		/* its CPU time when used_ns was last brought up to date */
-	u64 nr_boosts;		/* that it has seen */
+	u32 level;     /* the queue it is in, or belongs to */
+	u64 used_ns;   /* of the allotment of that level */
+	u64 exec_ns;   /* its CPU time when used_ns was last brought up to date */
+	u64 nr_boosts; /* that it has seen */
 };
 DEFINE_TASK_CTX(struct task_ctx);
 
@@ -108,8 +108,7 @@ static void begin_visit(struct task_ctx *tc)
 		tc->used_ns = 0;
 }
 
-s32 BPF_STRUCT_OPS(mlfq_select_cpu, struct task_struct *p, s32 prev_cpu,
-		   u64 wake_flags)
+s32 BPF_STRUCT_OPS(mlfq_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	struct task_ctx *tc = task_ctx(p);
 
@@ -164,8 +163,7 @@ static void boost(void)
 	u64 nr_due = nr_boosts_due();
 	int i;
 
-	if (nr_due == nr_seen ||
-	    __sync_val_compare_and_swap(&nr_boosts, nr_seen, nr_due) != nr_seen)
+	if (nr_due == nr_seen || __sync_val_compare_and_swap(&nr_boosts, nr_seen, nr_due) != nr_seen)
 		return;
 	bpf_for(i, 0, NR_LEVELS)
 		boost_level(TOP_LEVEL - i);
@@ -199,8 +197,7 @@ void BPF_STRUCT_OPS(mlfq_tick, struct task_struct *p)
 	if (!tc)
 		return;
 	charge(p, tc);
-	if (nr_boosts_due() != nr_boosts ||
-	    is_any_queued(tc->level + 1, NR_LEVELS))
+	if (nr_boosts_due() != nr_boosts || is_any_queued(tc->level + 1, NR_LEVELS))
 		scx_bpf_task_set_slice(p, 0);
 }
 
@@ -220,8 +217,7 @@ void BPF_STRUCT_OPS(mlfq_stopping, struct task_struct *p, bool runnable)
 		charge(p, tc);
 }
 
-s32 BPF_STRUCT_OPS(mlfq_init_task, struct task_struct *p,
-		   struct scx_init_task_args *args)
+s32 BPF_STRUCT_OPS(mlfq_init_task, struct task_struct *p, struct scx_init_task_args *args)
 {
 	struct task_ctx *tc = create_task_ctx(p);
 

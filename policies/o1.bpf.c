@@ -68,12 +68,12 @@ const volatile u32 balance = BALANCE_PULL;
 
 /* Rounds are counted for each CPU; those of two CPUs have nothing in common. */
 struct task_ctx {
-	u64 round;		/* the first in which it may run */
-	u64 run_round;		/* in which it came to run */
-	u64 used_ns;		/* of its slice in that round */
-	u64 exec_ns;		/* its CPU time when it was last charged */
-	s32 cpu;		/* whose rounds these are */
-	bool has_stopped;	/* and was not queued since */
+	u64 round;	  /* the first in which it may run */
+	u64 run_round;	  /* in which it came to run */
+	u64 used_ns;	  /* of its slice in that round */
+	u64 exec_ns;	  /* its CPU time when it was last charged */
+	s32 cpu;	  /* whose rounds these are */
+	bool has_stopped; /* and was not queued since */
 };
 DEFINE_TASK_CTX(struct task_ctx);
 
@@ -85,7 +85,7 @@ static u64 cpu_round[SCX_CPUS_MAX];
 /* Place of each group at its level, from 1; 0: it was not seen yet. Atomic. */
 static u32 group_place[NR_LEVELS * NR_GROUPS];
 static u32 nr_places[NR_LEVELS];
-static u64 nr_arrivals;		/* atomic */
+static u64 nr_arrivals; /* atomic */
 
 static u64 dsq_of(s32 cpu, u64 round)
 {
@@ -104,15 +104,13 @@ static u64 round_of(s32 cpu)
 /* Two CPUs that see a group first at the same time agree on one place. */
 static u32 place_of(u32 level, u32 group)
 {
-	u32 *place = ARRAY_ELEM_PTR(group_place, level * NR_GROUPS + group,
-				    NR_LEVELS * NR_GROUPS);
+	u32 *place = ARRAY_ELEM_PTR(group_place, level * NR_GROUPS + group, NR_LEVELS * NR_GROUPS);
 	u32 *nr = ARRAY_ELEM_PTR(nr_places, level, NR_LEVELS);
 
 	if (group_order == ORDER_NUMBER || !place || !nr)
 		return group;
 	if (!*place)
-		__sync_val_compare_and_swap(place, 0,
-					    __sync_fetch_and_add(nr, 1) + 1);
+		__sync_val_compare_and_swap(place, 0, __sync_fetch_and_add(nr, 1) + 1);
 	return *place;
 }
 
@@ -121,11 +119,9 @@ static u64 rank_of(struct task_struct *p)
 {
 	struct task_attr *attr = task_attr(p);
 	u32 level = task_level(p, attr, DEFAULT_LEVEL, NR_LEVELS);
-	u32 group = task_attr_given(attr, TASK_ATTR_GROUP) ?
-		    attr->group % NR_GROUPS : 0;
+	u32 group = task_attr_given(attr, TASK_ATTR_GROUP) ? attr->group % NR_GROUPS : 0;
 
-	return ((u64)level << LEVEL_SHIFT) +
-	       ((u64)place_of(level, group) << GROUP_SHIFT);
+	return ((u64)level << LEVEL_SHIFT) + ((u64)place_of(level, group) << GROUP_SHIFT);
 }
 
 /* ---- rounds ---------------------------------------------------------------- */
@@ -159,8 +155,7 @@ static void enter_round(struct task_struct *p, struct task_ctx *tc, s32 cpu)
 
 /* ---- the way to a queue ---------------------------------------------------- */
 
-s32 BPF_STRUCT_OPS(o1_select_cpu, struct task_struct *p, s32 prev_cpu,
-		   u64 wake_flags)
+s32 BPF_STRUCT_OPS(o1_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	bool is_idle = false;
 	s32 cpu = prev_cpu;
@@ -191,10 +186,8 @@ void BPF_STRUCT_OPS(o1_enqueue, struct task_struct *p, u64 enq_flags)
 		tc->round = now;
 		tc->used_ns = 0;
 	}
-	key = rank_of(p) +
-	      (__sync_fetch_and_add(&nr_arrivals, 1) & ARRIVAL_MASK);
-	scx_bpf_dsq_insert_vtime(p, dsq_of(cpu, tc->round), slice_of(tc), key,
-				 enq_flags);
+	key = rank_of(p) + (__sync_fetch_and_add(&nr_arrivals, 1) & ARRIVAL_MASK);
+	scx_bpf_dsq_insert_vtime(p, dsq_of(cpu, tc->round), slice_of(tc), key, enq_flags);
 	if (balance != BALANCE_NONE)
 		kick_idle_cpu(p, enq_flags);
 }
@@ -236,8 +229,7 @@ void BPF_STRUCT_OPS(o1_dispatch, s32 cpu, struct task_struct *prev)
 	if (scx_bpf_dsq_move_to_local(dsq_of(cpu, *current)))
 		return;
 	id = dsq_of(cpu, ++*current);
-	if ((!prev || !tc ||
-	     is_queued_before(id, cpu, rank_of(prev) + ARRIVAL_MASK + 1)) &&
+	if ((!prev || !tc || is_queued_before(id, cpu, rank_of(prev) + ARRIVAL_MASK + 1)) &&
 	    scx_bpf_dsq_move_to_local(id))
 		return;
 	if (prev && tc) {
@@ -286,8 +278,7 @@ static int on_period(void *map, u32 *key, struct period_timer *t)
 	return 0;
 }
 
-s32 BPF_STRUCT_OPS(o1_init_task, struct task_struct *p,
-		   struct scx_init_task_args *args)
+s32 BPF_STRUCT_OPS(o1_init_task, struct task_struct *p, struct scx_init_task_args *args)
 {
 	return create_task_ctx(p) ? 0 : -ENOMEM;
 }

@@ -78,14 +78,14 @@ const volatile u64 inherit_ns = 0;
 
 /* Members of a loan are written by the lender's CPU: see has_loan(). */
 struct task_ctx {
-	u32 level;		/* its own, or aged; where it queues without a loan */
-	u64 since_ns;		/* when it came to its queue */
-	s32 waker;		/* pid of the task that woke it last; 0: none has */
-	u32 nr_wakeups;		/* so far: tells one wait from the next */
-	s32 lender;		/* pid; 0: it has no loan */
-	u32 lender_wakeups;	/* nr_wakeups of the lender when it began to wait */
+	u32 level;	    /* its own, or aged; where it queues without a loan */
+	u64 since_ns;	    /* when it came to its queue */
+	s32 waker;	    /* pid of the task that woke it last; 0: none has */
+	u32 nr_wakeups;	    /* so far: tells one wait from the next */
+	s32 lender;	    /* pid; 0: it has no loan */
+	u32 lender_wakeups; /* nr_wakeups of the lender when it began to wait */
 	u32 lent_level;
-	u64 lent_until_ns;	/* of this task's CPU time */
+	u64 lent_until_ns; /* of this task's CPU time */
 };
 DEFINE_TASK_CTX(struct task_ctx);
 
@@ -118,8 +118,7 @@ static u64 slice_of(struct task_struct *p)
 	return slice_ns;
 }
 
-s32 BPF_STRUCT_OPS(priority_select_cpu, struct task_struct *p, s32 prev_cpu,
-		   u64 wake_flags)
+s32 BPF_STRUCT_OPS(priority_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	return select_cpu_and_insert(p, prev_cpu, wake_flags, slice_of(p));
 }
@@ -141,8 +140,7 @@ void BPF_STRUCT_OPS(priority_quiescent, struct task_struct *p, u64 deq_flags)
 {
 	struct task_ctx *tc = task_ctx(p);
 
-	if (!tc || !inherit_ns || !(deq_flags & SCX_DEQ_SLEEP) ||
-	    (p->flags & PF_EXITING))
+	if (!tc || !inherit_ns || !(deq_flags & SCX_DEQ_SLEEP) || (p->flags & PF_EXITING))
 		return;
 	tc->level = own_level(p);
 	lend_along_chain(p, tc);
@@ -178,8 +176,7 @@ static u64 age_level(u32 level, u64 now_ns, u64 due_ns)
 			continue;
 		task_due_ns = tc->since_ns + ageing_ns;
 		if (time_after(task_due_ns, now_ns))
-			return time_before(task_due_ns, due_ns) ? task_due_ns :
-								  due_ns;
+			return time_before(task_due_ns, due_ns) ? task_due_ns : due_ns;
 		if (!scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, level - 1, 0))
 			continue;
 		/* That of its queue, unless a loan has brought it there. */
@@ -235,8 +232,7 @@ void BPF_STRUCT_OPS(priority_dispatch, s32 cpu, struct task_struct *prev)
 /* Not scx_bpf_now(): Linux counts a task's start by this clock. */
 static void check_age(struct task_struct *p)
 {
-	if (kill_ns && p->pid != 1 &&
-	    time_after(bpf_ktime_get_ns(), p->start_time + kill_ns))
+	if (kill_ns && p->pid != 1 && time_after(bpf_ktime_get_ns(), p->start_time + kill_ns))
 		scx_bpf_error("report 1's kernel would kill %s[%d] here: it is older than %llu ns",
 			      p->comm, p->pid, kill_ns);
 }
@@ -263,9 +259,8 @@ void BPF_STRUCT_OPS(priority_running, struct task_struct *p)
 		return;
 	tc = task_ctx(p);
 	__sync_fetch_and_add(&nr_switches, 1);
-	bpf_printk("tick %llu pid %d priority %u switches %llu",
-		   scx_bpf_now() / REPORT_TICK_NS, p->pid,
-		   tc ? tc->level : DEFAULT_LEVEL, nr_switches);
+	bpf_printk("tick %llu pid %d priority %u switches %llu", scx_bpf_now() / REPORT_TICK_NS,
+		   p->pid, tc ? tc->level : DEFAULT_LEVEL, nr_switches);
 }
 
 /*
@@ -281,8 +276,7 @@ void BPF_STRUCT_OPS(priority_stopping, struct task_struct *p, bool runnable)
 		tc->level = own_level(p);
 }
 
-s32 BPF_STRUCT_OPS(priority_init_task, struct task_struct *p,
-		   struct scx_init_task_args *args)
+s32 BPF_STRUCT_OPS(priority_init_task, struct task_struct *p, struct scx_init_task_args *args)
 {
 	struct task_ctx *tc = create_task_ctx(p);
 

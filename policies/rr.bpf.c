@@ -33,8 +33,7 @@ char _license[] SEC("license") = "GPL";
 
 const volatile u64 slice_ns = 10000000;
 
-s32 BPF_STRUCT_OPS(rr_select_cpu, struct task_struct *p, s32 prev_cpu,
-		   u64 wake_flags)
+s32 BPF_STRUCT_OPS(rr_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	return select_cpu_and_insert(p, prev_cpu, wake_flags, slice_ns);
 }

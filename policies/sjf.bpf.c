@@ -39,8 +39,7 @@ const volatile u64 initial_ns = 10000000;
 
 #include <scx/policy/burst.h>
 
-s32 BPF_STRUCT_OPS(sjf_select_cpu, struct task_struct *p, s32 prev_cpu,
-		   u64 wake_flags)
+s32 BPF_STRUCT_OPS(sjf_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	return select_cpu_only(p, prev_cpu, wake_flags);
 }
@@ -54,8 +53,7 @@ void BPF_STRUCT_OPS(sjf_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	}
 	tc->has_yielded = false;
-	scx_bpf_dsq_insert_vtime(p, SJF_DSQ, SCX_SLICE_INF, left_ns(p, tc),
-				 enq_flags);
+	scx_bpf_dsq_insert_vtime(p, SJF_DSQ, SCX_SLICE_INF, left_ns(p, tc), enq_flags);
 	kick_idle_cpu(p, enq_flags);
 }
 
@@ -101,8 +99,7 @@ bool BPF_STRUCT_OPS(sjf_yield, struct task_struct *from, struct task_struct *to)
 	return yield_slice(from, to, tc ? &tc->has_yielded : NULL);
 }
 
-s32 BPF_STRUCT_OPS(sjf_init_task, struct task_struct *p,
-		   struct scx_init_task_args *args)
+s32 BPF_STRUCT_OPS(sjf_init_task, struct task_struct *p, struct scx_init_task_args *args)
 {
 	return init_burst(p);
 }

@@ -41,8 +41,7 @@ const volatile u64 initial_ns = 10000000;
 
 #include <scx/policy/burst.h>
 
-s32 BPF_STRUCT_OPS(srtf_select_cpu, struct task_struct *p, s32 prev_cpu,
-		   u64 wake_flags)
+s32 BPF_STRUCT_OPS(srtf_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	return select_cpu_only(p, prev_cpu, wake_flags);
 }
@@ -136,8 +135,7 @@ bool BPF_STRUCT_OPS(srtf_yield, struct task_struct *from, struct task_struct *to
 	return yield_slice(from, to, tc ? &tc->has_yielded : NULL);
 }
 
-s32 BPF_STRUCT_OPS(srtf_init_task, struct task_struct *p,
-		   struct scx_init_task_args *args)
+s32 BPF_STRUCT_OPS(srtf_init_task, struct task_struct *p, struct scx_init_task_args *args)
 {
 	return init_burst(p);
 }

@@ -43,22 +43,22 @@ char _license[] SEC("license") = "GPL";
 const volatile u64 slice_ns = 10000000;
 
 struct task_ctx {
-	u64 pass;		/* wraps */
-	s64 remain;		/* while it is not runnable; time, in tickets' worth */
-	u64 tickets;		/* with which it is, or was last, counted; 0: it is new */
-	u64 exec_ns;		/* its CPU time when pass was last brought up to date */
-	u64 offset_ns;		/* of the clock to its CPU time, when it last came to run */
-	bool has_yielded;	/* the first of the queue goes next; the claim stays */
+	u64 pass;	  /* wraps */
+	s64 remain;	  /* while it is not runnable; time, in tickets' worth */
+	u64 tickets;	  /* with which it is, or was last, counted; 0: it is new */
+	u64 exec_ns;	  /* its CPU time when pass was last brought up to date */
+	u64 offset_ns;	  /* of the clock to its CPU time, when it last came to run */
+	bool has_yielded; /* the first of the queue goes next; the claim stays */
 };
 DEFINE_TASK_CTX(struct task_ctx);
 
 private(STRIDE) struct bpf_spin_lock stride_lock;
 /* stride_lock protects: */
-static u64 global_pass;		/* at advanced_ns */
-static u64 global_tickets;	/* of all runnable tasks, the running ones included */
+static u64 global_pass;	   /* at advanced_ns */
+static u64 global_tickets; /* of all runnable tasks, the running ones included */
 static u64 nr_running;
 static u64 advanced_ns;
-static u64 furthest_pass;	/* of all that came to run; a lost update is made up for */
+static u64 furthest_pass; /* of all that came to run; a lost update is made up for */
 
 static u64 own_tickets(struct task_struct *p)
 {
@@ -185,8 +185,7 @@ void BPF_STRUCT_OPS(stride_dispatch, s32 cpu, struct task_struct *prev)
 	}
 	tc->pass += pass_of(exec_ns_since(prev, &tc->exec_ns), tc->tickets);
 	review_tickets(prev, tc);
-	if ((tc->has_yielded ||
-	     is_queued_before(STRIDE_DSQ, cpu, tc->pass + 1)) &&
+	if ((tc->has_yielded || is_queued_before(STRIDE_DSQ, cpu, tc->pass + 1)) &&
 	    scx_bpf_dsq_move_to_local(STRIDE_DSQ))
 		return;
 	/* It continues, with a slice of ours and not of the kernel's length. */

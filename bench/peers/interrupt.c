@@ -68,7 +68,7 @@ int main(int argc, char **argv)
 		last_ns = now_ns;
 	}
 	qsort(gaps_ns, (size_t)count, sizeof(gaps_ns[0]), by_size);
-	printf("{\"p50_ns\": %llu, \"p99_ns\": %llu}\n",
-	       (unsigned long long)gaps_ns[count / 2], (unsigned long long)gaps_ns[count * 99 / 100]);
+	printf("{\"p50_ns\": %llu, \"p99_ns\": %llu}\n", (unsigned long long)gaps_ns[count / 2],
+	       (unsigned long long)gaps_ns[count * 99 / 100]);
 	return 0;
 }

@@ -20,9 +20,9 @@
 #define CHECK_STACK_BYTES (256U << 10)
 /* The event that is being handled; written in interleave.c alone. */
 extern struct check_event {
-	s32		cpu;	/* -1: none */
-	u64		number;	/* how many events have begun on this CPU */
-	const char	*stack;
+	s32 cpu;    /* -1: none */
+	u64 number; /* how many events have begun on this CPU */
+	const char *stack;
 } check_event;
 
 sl_inline bool check_is_in_event(void)
@@ -82,11 +82,11 @@ void check_reset(bool has_settings);
 
 /* laws.c */
 struct check_shown {
-	u64	longest_wait_ns;
-	u64	hash;		/* of the records */
-	bool	is_suspect;	/* python/schedlab has to look at it; */
-	bool	is_wasteful;	/* at this, if no CPU may be idle beside a task */
-	u32	near;		/* see promises.c */
+	u64 longest_wait_ns;
+	u64 hash;	  /* of the records */
+	bool is_suspect;  /* python/schedlab has to look at it; */
+	bool is_wasteful; /* at this, if no CPU may be idle beside a task */
+	u32 near;	  /* see promises.c */
 };
 struct check_shown check_laws(const struct sl_record *records, u64 nr);
 

@@ -24,7 +24,7 @@
 #define COVERAGE_BYTES (4UL << 20)
 
 static struct {
-	unsigned char *map;	/* NULL: not asked for */
+	unsigned char *map; /* NULL: not asked for */
 	uintptr_t base;
 } coverage;
 

@@ -29,21 +29,21 @@
 
 enum kind { TAKE, OFFLINE, PIN, KICK, RELOAD, FAIL, THREAD, EXIT, NR_KINDS };
 static const char *const names[NR_KINDS] = {
-	[TAKE] = "take", [OFFLINE] = "offline", [PIN] = "pin", [KICK] = "kick", [RELOAD] = "reload",
-	[FAIL] = "fail", [THREAD] = "thread", [EXIT] = "exit",
+	[TAKE] = "take",     [OFFLINE] = "offline", [PIN] = "pin",	 [KICK] = "kick",
+	[RELOAD] = "reload", [FAIL] = "fail",	    [THREAD] = "thread", [EXIT] = "exit",
 };
 
 static struct event {
-	enum kind	kind;
-	u32		which;
-	u64		at_ns, until_ns;
-	u64		due_ns;		/* PIN, RELOAD: when its end is tried, once it has begun */
-	bool		has_begun, is_over;
-	struct sim_task	*task;		/* of PIN */
+	enum kind kind;
+	u32 which;
+	u64 at_ns, until_ns;
+	u64 due_ns; /* PIN, RELOAD: when its end is tried, once it has begun */
+	bool has_begun, is_over;
+	struct sim_task *task; /* of PIN */
 } events[EVENTS_MAX];
 static u32 nr_events;
 static u64 nr_helper_calls;
-static u64 restart_at_ns;	/* of a policy that a CPU's going has stopped; 0: none */
+static u64 restart_at_ns; /* of a policy that a CPU's going has stopped; 0: none */
 
 static bool is_of_cpu(enum kind kind)
 {
@@ -68,8 +68,7 @@ static bool read_event(const char **text, struct event *e)
 	e->which = (u32)which;
 	e->until_ns = sim_instant(e->at_ns) + sim_instant(for_ns);
 	return which == e->which && (!is_of_cpu(kind) || which < sim.options->nr_cpus) &&
-	       (kind != OFFLINE || which) &&
-	       (kind != THREAD || which < sim.nr_tasks);
+	       (kind != OFFLINE || which) && (kind != THREAD || which < sim.nr_tasks);
 }
 
 static void begin_early(const struct event *e)
@@ -96,7 +95,8 @@ void check_begin_events(void)
 
 		if (nr_events == EVENTS_MAX || !read_event(&text, &events[nr_events])) {
 			sim_fail("usage", 0,
-				 "--events: '%.80s' does not begin with KIND:WHICH@AT+FOR of this machine", one);
+				 "--events: '%.80s' does not begin with KIND:WHICH@AT+FOR of this machine",
+				 one);
 			return;
 		}
 		begin_early(&events[nr_events++]);
@@ -211,7 +211,8 @@ bool check_helper_fails(void)
 	for (u32 i = 0; i < nr_events; i++) {
 		struct event *e = &events[i];
 
-		if (e->kind == FAIL && e->has_begun && !e->is_over && nr_helper_calls++ == e->which) {
+		if (e->kind == FAIL && e->has_begun && !e->is_over &&
+		    nr_helper_calls++ == e->which) {
 			e->is_over = true;
 			fails = true;
 		}

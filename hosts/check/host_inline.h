@@ -17,7 +17,7 @@
 
 /* A CPU that waits for a lock does not spin: it continues once the lock is free. */
 typedef struct {
-	u32	holder;		/* CPU + 1; 0: free */
+	u32 holder; /* CPU + 1; 0: free */
 } sl_lock_t;
 
 /* Another CPU may continue here, before this one accesses @at. */

@@ -56,41 +56,41 @@ enum cpu_state { CPU_OUTSIDE, CPU_READY, CPU_RELAXES, CPU_WAITS };
 
 /* Where the events of a CPU are handled: until the end of the process, in all worlds. */
 struct coroutine {
-	void		*stack;
-	jmp_buf		left_at;
+	void *stack;
+	jmp_buf left_at;
 };
 
 struct cpu {
-	enum cpu_state	state;
-	enum sim_class	class;		/* of its event; WAKE: the first of the heap */
-	u64		nr_events;
-	u64		nr_points;	/* in this event */
-	u32		priority;
-	const u32	*lock;		/* it waits for, */
-	bool		is_policys;	/* and whose it is */
-	const void	*at;		/* what it accesses next, */
-	bool		is_write;	/* and how */
+	enum cpu_state state;
+	enum sim_class class; /* of its event; WAKE: the first of the heap */
+	u64 nr_events;
+	u64 nr_points; /* in this event */
+	u32 priority;
+	const u32 *lock; /* it waits for, */
+	bool is_policys; /* and whose it is */
+	const void *at;	 /* what it accesses next, */
+	bool is_write;	 /* and how */
 };
 
 static struct cpu *cpus;
 static struct coroutine *coroutines;
-static jmp_buf loop;		/* where events begin and end */
+static jmp_buf loop; /* where events begin and end */
 struct check_event check_event = { .cpu = -1 };
-static s32 chosen = -1;		/* that continues, where the point has decided it */
+static s32 chosen = -1; /* that continues, where the point has decided it */
 static u32 nr_in_a_row, nr_relaxes;
 
 /* What decides. */
 static bool is_random, is_by_priority;
 static u64 random_state;
 static u32 nr_random_max, rarity;
-static u32 depth;			/* of PCT; 0: it is not */
-static u32 nr_guessed;			/* choices that an instant has */
+static u32 depth;      /* of PCT; 0: it is not */
+static u32 nr_guessed; /* choices that an instant has */
 static u32 nr_choices, change_at[DEPTH_MAX];
 struct entry {
-	u64	event, point;
-	s32	from, to;
+	u64 event, point;
+	s32 from, to;
 };
-static struct entry *list;	/* to be repeated */
+static struct entry *list; /* to be repeated */
 static u32 nr_listed, nr_followed;
 
 /* Switches that could follow on those of the list. */
@@ -98,16 +98,16 @@ static bool has_window;
 static u64 window_from_ns, window_to_ns;
 static u32 cost_max;
 static struct next {
-	struct entry	entry;
-	u64		t_ns;
-	u32		cost;
+	struct entry entry;
+	u64 t_ns;
+	u32 cost;
 } *nexts;
-static u32 nr_nexts;		/* those beyond NEXT_MAX are counted */
+static u32 nr_nexts; /* those beyond NEXT_MAX are counted */
 static char *nexts_text;
 
-static struct entry *made;	/* of which there is room for SWITCHES_MAX */
+static struct entry *made; /* of which there is room for SWITCHES_MAX */
 static u32 nr_switches;
-static char *switches;		/* as text */
+static char *switches; /* as text */
 
 const char *check_switches(void)
 {
@@ -133,8 +133,9 @@ u32 check_nexts(const char **text)
 	for (u32 i = 0; i < nr_nexts && i < NEXT_MAX; i++) {
 		const struct next *n = &nexts[i];
 
-		used += (u32)snprintf(nexts_text + used, NEXT_BYTES_MAX, "%s%d.%llu.%llu>%d@%llu@%u",
-				      i ? "," : "", n->entry.from, (unsigned long long)n->entry.event,
+		used += (u32)snprintf(nexts_text + used, NEXT_BYTES_MAX,
+				      "%s%d.%llu.%llu>%d@%llu@%u", i ? "," : "", n->entry.from,
+				      (unsigned long long)n->entry.event,
 				      (unsigned long long)n->entry.point, n->entry.to,
 				      (unsigned long long)n->t_ns, n->cost);
 	}
@@ -190,8 +191,10 @@ static void note_next(s32 from, s32 to, u32 cost)
 	    sim_now_ns > window_to_ns || nr_nexts++ >= NEXT_MAX)
 		return;
 	nexts[nr_nexts - 1] = (struct next){
-		.entry = { .event = cpus[from].nr_events, .point = cpus[from].nr_points,
-			   .from = from, .to = to },
+		.entry = { .event = cpus[from].nr_events,
+			   .point = cpus[from].nr_points,
+			   .from = from,
+			   .to = to },
 		.t_ns = sim_now_ns,
 		.cost = cost,
 	};
@@ -205,9 +208,8 @@ static bool read_list(const char *text)
 		unsigned long long event, point;
 		int nr_bytes = 0;
 
-		if (nr_listed == SWITCHES_MAX ||
-		    sscanf(text, "%d.%llu.%llu>%d%n", &e->from, &event, &point, &e->to,
-			   &nr_bytes) != 4)
+		if (nr_listed == SWITCHES_MAX || sscanf(text, "%d.%llu.%llu>%d%n", &e->from, &event,
+							&point, &e->to, &nr_bytes) != 4)
 			return false;
 		e->event = event;
 		e->point = point;
@@ -228,14 +230,14 @@ static void read_option(const char *text)
 		is_random = true;
 		is_by_priority = seed % 2 == 0;
 		random_state = seed;
-		rarity = 2U << 2 * (draw() % 4);	/* 2, 8, 32 or 128 */
-	} else if (sscanf(text, "%llu:pct%u%n", &seed, &given, &nr_bytes) == 2 &&
-		   !text[nr_bytes] && given && given <= DEPTH_MAX) {
+		rarity = 2U << 2 * (draw() % 4); /* 2, 8, 32 or 128 */
+	} else if (sscanf(text, "%llu:pct%u%n", &seed, &given, &nr_bytes) == 2 && !text[nr_bytes] &&
+		   given && given <= DEPTH_MAX) {
 		depth = given;
 		is_random = true;
 		random_state = seed;
 		nr_random_max = SWITCHES_MAX;
-		nr_guessed = 4U << draw() % 5;	/* 4 to 64 */
+		nr_guessed = 4U << draw() % 5; /* 4 to 64 */
 		for (u32 i = 0; i < sim.options->nr_cpus; i++)
 			cpus[i].priority = draw() | PRIORITY_MIN;
 	} else if (sscanf(text, "%u@%llu-%llu:%n", &cost_max, &seed, &until_ns, &nr_bytes) == 3 &&
@@ -528,7 +530,7 @@ static bool set_up(void)
 	check_prepare_updates();
 	cpus = calloc(sim.options->nr_cpus, sizeof(*cpus));
 	SL_ASSERT(cpus);
-	sim.has_ticks = true;	/* see check_slice_changed() */
+	sim.has_ticks = true; /* see check_slice_changed() */
 	check_forget_accesses();
 	check_forget_locks();
 	read_option(sim.options->interleave);
@@ -545,7 +547,7 @@ void check_slice_changed(struct sl_task *t)
 void check_begin_cpu(s32 cpu, u32 class)
 {
 	if (set_up())
-		run(cpu);	/* begin() finds the same class */
+		run(cpu); /* begin() finds the same class */
 	else
 		sim_cpu_handle(cpu, class);
 }

@@ -20,18 +20,18 @@
 enum state { ABSENT, WAITS, RUNS, BLOCKED, ENDED, CUT };
 
 struct course {
-	u8	state;
-	u16	cpu;
-	u64	since_ns;
-	u64	allowed;	/* CPUs */
-	bool	is_mask_changed;	/* in the run: it may run anywhere, and no CPU is idle beside it */
+	u8 state;
+	u16 cpu;
+	u64 since_ns;
+	u64 allowed;	      /* CPUs */
+	bool is_mask_changed; /* in the run: it may run anywhere, and no CPU is idle beside it */
 };
 
-static struct course *tasks;	/* of the program */
+static struct course *tasks; /* of the program */
 static struct {
-	u32	running;	/* pid, or 0 */
-	u32	nr_waiting;	/* tasks that wait and may run there */
-	u64	busy_ns;
+	u32 running;	/* pid, or 0 */
+	u32 nr_waiting; /* tasks that wait and may run there */
+	u64 busy_ns;
 } cpus[CPUS_MAX];
 static struct check_shown shown;
 static u64 now_ns;
@@ -100,11 +100,12 @@ static void stop(struct course *t, const struct sl_record *r)
 {
 	static const u8 after[] = {
 		[SL_STOP_PREEMPTED] = WAITS, [SL_STOP_YIELDED] = WAITS, [SL_STOP_BLOCKED] = BLOCKED,
-		[SL_STOP_EXITED] = ENDED, [SL_STOP_HORIZON] = CUT,
+		[SL_STOP_EXITED] = ENDED,    [SL_STOP_HORIZON] = CUT,
 	};
 
-	shown.is_suspect |= t->state != RUNS || t->cpu != r->cpu || cpus[r->cpu].running != r->task ||
-			    now_ns - t->since_ns != r->arg || r->flags > SL_STOP_HORIZON;
+	shown.is_suspect |= t->state != RUNS || t->cpu != r->cpu ||
+			    cpus[r->cpu].running != r->task || now_ns - t->since_ns != r->arg ||
+			    r->flags > SL_STOP_HORIZON;
 	cpus[r->cpu].running = 0;
 	cpus[r->cpu].busy_ns += r->arg;
 	if (r->flags <= SL_STOP_HORIZON)
@@ -124,8 +125,8 @@ static void take(const struct sl_record *r)
 	switch (r->kind) {
 	case SL_RECORD_ARRIVE:
 		shown.is_suspect |= t->state != ABSENT ||
-			(programs[r->task - 1].arrival_ns != ~0ULL &&
-			 programs[r->task - 1].arrival_ns != r->t_ns);
+				    (programs[r->task - 1].arrival_ns != ~0ULL &&
+				     programs[r->task - 1].arrival_ns != r->t_ns);
 		enter(t, WAITS);
 		break;
 	case SL_RECORD_WAKE:
@@ -133,7 +134,8 @@ static void take(const struct sl_record *r)
 		enter(t, WAITS);
 		break;
 	case SL_RECORD_RUN:
-		shown.is_suspect |= t->state != WAITS || cpus[r->cpu].running || !(t->allowed >> r->cpu & 1);
+		shown.is_suspect |= t->state != WAITS || cpus[r->cpu].running ||
+				    !(t->allowed >> r->cpu & 1);
 		enter(t, RUNS);
 		t->cpu = r->cpu;
 		t->since_ns = now_ns;
@@ -160,7 +162,8 @@ static void check_ends(void)
 		if (tasks[i].state == ABSENT)
 			shown.is_suspect |= arrival_ns == ~0ULL ? !is_cut : arrival_ns < now_ns;
 		else
-			shown.is_suspect |= is_cut ? tasks[i].state == RUNS : tasks[i].state != ENDED;
+			shown.is_suspect |= is_cut ? tasks[i].state == RUNS :
+						     tasks[i].state != ENDED;
 		enter(&tasks[i], ABSENT);
 	}
 	for (u32 i = 0; i < sim.options->nr_cpus; i++)
@@ -196,8 +199,8 @@ struct check_shown check_laws(const struct sl_record *records, u64 nr)
 		shown.hash = mix(mix(mix(shown.hash, words[0]), words[1]), words[2]);
 		move_to(r->t_ns);
 		/* Here switches take no time: the user half of a policy does, and a higher class. */
-		shown.is_suspect |= r->kind == SL_RECORD_LOST ||
-				    (r->kind == SL_RECORD_OVERHEAD && r->flags != SL_OVERHEAD_STOLEN);
+		shown.is_suspect |= r->kind == SL_RECORD_LOST || (r->kind == SL_RECORD_OVERHEAD &&
+								  r->flags != SL_OVERHEAD_STOLEN);
 		if (r->kind <= SL_RECORD_STOP)
 			take(r);
 	}

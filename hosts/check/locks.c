@@ -20,15 +20,15 @@
 #define HELD_MAX 31	/* as many as Linux's rqspinlock knows of */
 
 struct lock {
-	const u32	*holder;	/* CPU + 1; 0: free; NULL: there is no lock */
-	const void	*name;		/* where the policy has it; NULL: it is the core's */
-	const void	*caller;
+	const u32 *holder; /* CPU + 1; 0: free; NULL: there is no lock */
+	const void *name;  /* where the policy has it; NULL: it is the core's */
+	const void *caller;
 };
 
 static struct cpu {
-	struct lock	wanted;
-	struct lock	held[HELD_MAX];	/* of the policy, in the order in which they were taken */
-	u32		nr_held;
+	struct lock wanted;
+	struct lock held[HELD_MAX]; /* of the policy, in the order in which they were taken */
+	u32 nr_held;
 } *cpus;
 
 void check_forget_locks(void)
@@ -40,8 +40,8 @@ void check_forget_locks(void)
 /* ---- what is said ------------------------------------------------------------- */
 
 struct text {
-	char	bytes[1024];
-	u32	used;
+	char bytes[1024];
+	u32 used;
 };
 
 static void add_callback(struct text *text, s32 cpu)
@@ -56,7 +56,8 @@ static void add_lock(struct text *text, const char *verb, const struct lock *loc
 	u32 room = (u32)sizeof(text->bytes) - text->used;
 	int nr = snprintf(text->bytes + text->used, room, " %s %s at %s", verb,
 			  lock->name ? check_name(lock->name, name, "a lock") : "a queue's lock",
-			  lock->name ? check_name((const char *)lock->caller - 1, caller, "?") : "sched_ext");
+			  lock->name ? check_name((const char *)lock->caller - 1, caller, "?") :
+				       "sched_ext");
 
 	text->used += (u32)nr < room ? (u32)nr : room - 1;
 }

@@ -25,23 +25,23 @@
 #define LAST_RANK (1LL << 62)	/* of a task without deadline: after all others */
 
 struct rival {
-	u64	ran_ns, since_ns;	/* it runs since then, or it did */
-	s64	rank;			/* the smaller, the more urgent */
-	u64	behind_ns;		/* less urgent tasks have run since then; NEVER: none runs */
-	u64	allowed;		/* CPUs */
-	u64	weight;
-	bool	wants, runs, waits;
-	bool	is_ranked;
+	u64 ran_ns, since_ns; /* it runs since then, or it did */
+	s64 rank;	      /* the smaller, the more urgent */
+	u64 behind_ns;	      /* less urgent tasks have run since then; NEVER: none runs */
+	u64 allowed;	      /* CPUs */
+	u64 weight;
+	bool wants, runs, waits;
+	bool is_ranked;
 };
 
 /* What the first has gained on the second since both want to run. */
 struct pair {
-	u64	had_ns[2];
-	double	low_ns, high_ns;
+	u64 had_ns[2];
+	double low_ns, high_ns;
 };
 
-static struct rival *rivals;	/* of the program */
-static struct pair *pairs;	/* [first][second] */
+static struct rival *rivals; /* of the program */
+static struct pair *pairs;   /* [first][second] */
 static u32 key;
 static u64 now_ns;
 
@@ -203,8 +203,10 @@ static void find_rivals(bool is_of_shares)
 		struct rival *t = &rivals[i];
 
 		*t = (struct rival){ .behind_ns = NEVER };
-		t->weight = !is_given ? pt->weight : key == TASK_ATTR_TICKETS ? pt->tickets :
-			    key == TASK_ATTR_CREDITS ? (u64)pt->credits : pt->weight;
+		t->weight = !is_given		     ? pt->weight :
+			    key == TASK_ATTR_TICKETS ? pt->tickets :
+			    key == TASK_ATTR_CREDITS ? (u64)pt->credits :
+						       pt->weight;
 		if (is_of_shares)
 			continue;
 		t->rank = pt->priority;

@@ -44,26 +44,26 @@ void *__wrap_realloc(void *at, size_t bytes);
 void *__wrap_aligned_alloc(size_t alignment, size_t bytes);
 void __wrap_free(void *at);
 
-extern char data_start[], end[];	/* of this program's data, by the linker */
+extern char data_start[], end[]; /* of this program's data, by the linker */
 
 /* Bytes that a world may change, and what they were. */
 struct range {
-	char	*at;
-	u64	nr_bytes;
-	char	*copy;
-	bool	is_constant;	/* knobs: written by --set alone */
+	char *at;
+	u64 nr_bytes;
+	char *copy;
+	bool is_constant; /* knobs: written by --set alone */
 };
 
 struct area {
-	char	*first, *next, *last;
+	char *first, *next, *last;
 };
 
 /* Outlives a world, as it is allocated before it. NULL: nothing is reset. */
 static struct kept {
-	struct range	ranges[RANGES_MAX];
-	u32		nr_ranges;
-	bool		has_launch;	/* it writes constants, too */
-	struct area	small, large;
+	struct range ranges[RANGES_MAX];
+	u32 nr_ranges;
+	bool has_launch; /* it writes constants, too */
+	struct area small, large;
 } *kept;
 
 /* ---- memory of a world ------------------------------------------------------------- */
@@ -177,8 +177,8 @@ static void add_range(struct kept *to, char *from, const char *until, bool is_co
 }
 
 struct search {
-	const void	*base;
-	struct kept	*kept;
+	const void *base;
+	struct kept *kept;
 };
 
 static int add_policy(struct dl_phdr_info *info, size_t bytes, void *context)
@@ -193,7 +193,8 @@ static int add_policy(struct dl_phdr_info *info, size_t bytes, void *context)
 		const ElfW(Phdr) *h = &info->dlpi_phdr[i];
 
 		if (h->p_type == PT_GNU_RELRO)
-			relro_end = (const char *)((info->dlpi_addr + h->p_vaddr + h->p_memsz) & ~(PAGE - 1));
+			relro_end = (const char *)((info->dlpi_addr + h->p_vaddr + h->p_memsz) &
+						   ~(PAGE - 1));
 	}
 	for (u32 i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *h = &info->dlpi_phdr[i];
@@ -226,7 +227,7 @@ int check_remember(void)
 	s.base = info.dli_fbase;
 	if (!dl_iterate_phdr(add_policy, &s))
 		return -ENOENT;
-	kept = k;	/* before the copy: it is among what is copied */
+	kept = k; /* before the copy: it is among what is copied */
 	for (u32 i = 0; i < k->nr_ranges; i++)
 		memcpy(k->ranges[i].copy, k->ranges[i].at, k->ranges[i].nr_bytes);
 	return 0;

@@ -34,42 +34,42 @@
 
 /* An access, by the callback that does it. */
 struct access {
-	const void	*at;
-	const void	*pc;
-	u64		value;
-	u64		event;
-	u64		version;	/* how many writes there had been, of all variables */
-	const char	*callback;
+	const void *at;
+	const void *pc;
+	u64 value;
+	u64 event;
+	u64 version; /* how many writes there had been, of all variables */
+	const char *callback;
 	const struct sl_task *task;
 };
 
 /* Of each variable the last write. */
 struct place {
-	struct access	write;
-	s32		cpu;
-	u32		run;		/* of which it is */
+	struct access write;
+	s32 cpu;
+	u32 run; /* of which it is */
 };
 
 /* Open addressing: a variable is at its hash, or after it. Outlives a world. */
 static struct places {
-	struct place	*at;
-	u32		nr;
-	u32		nr_used;	/* in this run */
-	u32		run;
+	struct place *at;
+	u32 nr;
+	u32 nr_used; /* in this run */
+	u32 run;
 } *places;
 
 static struct {
-	struct access	reads[READS_MAX];	/* of this event */
-	u64		event;
-	u32		nr_reads;	/* the last of them, if they are more than there is room */
+	struct access reads[READS_MAX]; /* of this event */
+	u64 event;
+	u32 nr_reads; /* the last of them, if they are more than there is room */
 } *by_cpu;
 
 /* A write that loses another one, which has still to happen. */
 static struct {
-	struct access	read, write, lost;
-	s32		cpu, lost_cpu;
-	u64		value_lost;
-	u32		nr_bytes;
+	struct access read, write, lost;
+	s32 cpu, lost_cpu;
+	u64 value_lost;
+	u32 nr_bytes;
 } pending;
 bool check_is_unsettled;
 
@@ -151,7 +151,8 @@ const char *check_name(const void *at, char *text, const char *else_text)
 {
 	Dl_info place, own;
 
-	if (dladdr(at, &place) && dladdr(sim_policy_file.policy, &own) && place.dli_fbase == own.dli_fbase)
+	if (dladdr(at, &place) && dladdr(sim_policy_file.policy, &own) &&
+	    place.dli_fbase == own.dli_fbase)
 		snprintf(text, CHECK_NAME_BYTES, "<%#llx>",
 			 (unsigned long long)at - (unsigned long long)place.dli_fbase);
 	else
@@ -274,8 +275,8 @@ static void note_write(const void *at, u32 nr_bytes, const void *pc, bool is_ato
 	struct access *read = own_read(at, &cpu);
 	u64 value = value_at(at, nr_bytes);
 
-	if (read && !is_atomic && place->write.at == at &&
-	    place->write.version > read->version && place->cpu != sim_cpu_idx) {
+	if (read && !is_atomic && place->write.at == at && place->write.version > read->version &&
+	    place->cpu != sim_cpu_idx) {
 		pending.read = *read;
 		pending.write.at = at;
 		pending.write.pc = pc;
@@ -349,18 +350,14 @@ EXPORT void *__tsan_memset(void *to, int value, unsigned long nr_bytes);
 EXPORT void __tsan_atomic_thread_fence(int order);
 EXPORT void __tsan_atomic_signal_fence(int order);
 
-void __tsan_init(void)
-{
-}
+void __tsan_init(void) { }
 
 void __tsan_func_entry(void *pc)
 {
 	(void)pc;
 }
 
-void __tsan_func_exit(void)
-{
-}
+void __tsan_func_exit(void) { }
 
 /* Several variables at once: a point, no update of one of them. */
 static void access_range(const void *at, bool is_write)

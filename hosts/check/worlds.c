@@ -33,14 +33,14 @@
 
 /* Both of these processes see it. */
 struct progress {
-	u64	nr_begun, nr_answered;
+	u64 nr_begun, nr_answered;
 };
 
 /* What outlives a world. */
 struct room {
-	struct progress	*progress;
-	char		*words;
-	char		*program;
+	struct progress *progress;
+	char *words;
+	char *program;
 	struct sl_record *records;
 };
 
@@ -72,11 +72,12 @@ static void answer(const struct sim_options *o, const struct sim_result *r,
 		sim_print_result(dup(STDOUT_FILENO), o, r);
 		return;
 	}
-	nr = snprintf(line, sizeof(line),
-		      "{\"status\":\"ok\",\"hash\":\"%016llx\",\"longest_wait_ns\":%llu,\"is_suspect\":%s,\"is_wasteful\":%s,\"near\":%u%s",
-		      (unsigned long long)shown->hash, (unsigned long long)shown->longest_wait_ns,
-		      shown->is_suspect ? "true" : "false", shown->is_wasteful ? "true" : "false", shown->near,
-		      nexts ? "" : "}\n");
+	nr = snprintf(
+		line, sizeof(line),
+		"{\"status\":\"ok\",\"hash\":\"%016llx\",\"longest_wait_ns\":%llu,\"is_suspect\":%s,\"is_wasteful\":%s,\"near\":%u%s",
+		(unsigned long long)shown->hash, (unsigned long long)shown->longest_wait_ns,
+		shown->is_suspect ? "true" : "false", shown->is_wasteful ? "true" : "false",
+		shown->near, nexts ? "" : "}\n");
 	(void)sim_file_write(STDOUT_FILENO, line, (u64)nr);
 	if (!nexts)
 		return;

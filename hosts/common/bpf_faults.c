@@ -20,12 +20,12 @@
 /* The registers by their numbers in an instruction. */
 static const int registers[] = {
 	REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
-	REG_R8, REG_R9, REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15,
+	REG_R8,	 REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15,
 };
 
 struct operand {
 	uint64_t value;
-	const uint8_t *end;	/* of the instruction */
+	const uint8_t *end; /* of the instruction */
 };
 
 /* The operand that begins with the byte at @at: a register, or memory. */
@@ -38,15 +38,14 @@ static struct operand operand_of(const greg_t *regs, const uint8_t *at, uint8_t 
 	int8_t small;
 
 	if (mod == 3)
-		return (struct operand){
-			(uint64_t)regs[registers[rm | (rex & 1) << 3]], next };
+		return (struct operand){ (uint64_t)regs[registers[rm | (rex & 1) << 3]], next };
 	if (rm == 4) {
 		uint8_t sib = *next++, base = sib & 7, index = (sib >> 3 & 7) | (rex & 2) << 2;
 
 		if (index != 4)
 			address = (uint64_t)regs[registers[index]] << (sib >> 6);
 		if (base == 5 && mod == 0)
-			mod = 4;	/* no base, and four bytes of offset */
+			mod = 4; /* no base, and four bytes of offset */
 		else
 			address += (uint64_t)regs[registers[base | (rex & 1) << 3]];
 	} else if (rm == 5 && mod == 0) {

@@ -29,10 +29,9 @@ static int set_number(const struct sl_option *o, const char *text, char *why, u3
 
 	errno = 0;
 	value = strtoull(text, &end, 0);
-	if (errno || end == text || *end || text[0] == '-' || value < o->min ||
-	    value > o->max) {
-		snprintf(why, why_bytes, "%s: '%.80s' is not a number from %llu to %llu",
-			 o->name, text, o->min, o->max);
+	if (errno || end == text || *end || text[0] == '-' || value < o->min || value > o->max) {
+		snprintf(why, why_bytes, "%s: '%.80s' is not a number from %llu to %llu", o->name,
+			 text, o->min, o->max);
 		return -1;
 	}
 	if (o->to64)
@@ -61,8 +60,8 @@ static int set_keys(const struct sl_option *o, const char *text, char *why, u32 
 			*value++ = 0;
 		key = find(o->keys, item);
 		if (!value || !key) {
-			snprintf(why, why_bytes, "%s %s: unknown key '%s'; known:",
-				 o->name, text, item);
+			snprintf(why, why_bytes, "%s %s: unknown key '%s'; known:", o->name, text,
+				 item);
 			for (key = o->keys; key->name; key++) {
 				size_t used = strlen(why);
 
@@ -103,8 +102,7 @@ static int set(const struct sl_option *o, const char *value, char *why, u32 why_
 	return 0;
 }
 
-int sl_options_parse(const struct sl_option *table, int argc, char **argv, char *why,
-		     u32 why_bytes)
+int sl_options_parse(const struct sl_option *table, int argc, char **argv, char *why, u32 why_bytes)
 {
 	for (int i = 1; i < argc; i++) {
 		const struct sl_option *o = find(table, argv[i]);
@@ -112,8 +110,7 @@ int sl_options_parse(const struct sl_option *table, int argc, char **argv, char 
 		if (o && o->flag) {
 			*o->flag = true;
 		} else if (i + 1 == argc) {
-			snprintf(why, why_bytes, "'%.80s' is unknown or lacks a value",
-				 argv[i]);
+			snprintf(why, why_bytes, "'%.80s' is unknown or lacks a value", argv[i]);
 			return -1;
 		} else if (!o) {
 			snprintf(why, why_bytes, "unknown option '%.80s'", argv[i]);

@@ -14,14 +14,14 @@
 
 /* One option, or key of one: its name, and where what it takes goes. The first that is there: */
 struct sl_option {
-	const char *name;		/* a table ends with NULL */
-	u64 min, max;			/* of a number */
+	const char *name; /* a table ends with NULL */
+	u64 min, max;	  /* of a number */
 	u64 *to64;
 	u32 *to32;
-	bool *flag;			/* it takes nothing */
-	const char **text;		/* a word as it is */
-	const char **words;		/* one more, of at most SL_WORDS_MAX and then NULL */
-	const struct sl_option *keys;	/* KEY=N[,KEY=N...] */
+	bool *flag;		      /* it takes nothing */
+	const char **text;	      /* a word as it is */
+	const char **words;	      /* one more, of at most SL_WORDS_MAX and then NULL */
+	const struct sl_option *keys; /* KEY=N[,KEY=N...] */
 };
 
 /**
@@ -33,7 +33,6 @@ struct sl_option {
  *
  * Return: 0, or -1 with @why filled in; what stands before the fault is set then.
  */
-int sl_options_parse(const struct sl_option *table, int argc, char **argv, char *why,
-		     u32 why_bytes);
+int sl_options_parse(const struct sl_option *table, int argc, char **argv, char *why, u32 why_bytes);
 
 #endif

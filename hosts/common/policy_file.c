@@ -24,10 +24,10 @@
 #define CALLS_MAX 16
 static struct {
 	int (*program)(void *input);
-	u64 input;	/* two s32, which is what those that are known take */
+	u64 input; /* two s32, which is what those that are known take */
 } calls[CALLS_MAX];
 static u32 nr_calls;
-static int (*launch)(void);	/* of the policy that is open */
+static int (*launch)(void); /* of the policy that is open */
 
 int (*sl_policy_launch_call)(const char *name, int (*program)(void *input), void *input, u32 bytes);
 
@@ -47,13 +47,14 @@ static int run_calls(void)
 }
 
 /* @text: NUMBER.PROGRAM; the number keeps calls of one program apart. */
-static int add_call(const struct sl_policy_file *file, const char *text,
-		    const char *input, char *why, u32 why_bytes)
+static int add_call(const struct sl_policy_file *file, const char *text, const char *input,
+		    char *why, u32 why_bytes)
 {
 	const char *dot = strchr(text, '.');
 	u64 bytes;
-	int (*program)(void *) = dot ?
-		(int (*)(void *))sl_policy_object_symbol(file, dot + 1, &bytes) : NULL;
+	int (*program)(void *) = dot ? (int (*)(void *))sl_policy_object_symbol(file, dot + 1,
+										&bytes) :
+				       NULL;
 
 	if (!program || nr_calls == CALLS_MAX) {
 		snprintf(why, why_bytes, "call.%s: %s", text,
@@ -66,8 +67,7 @@ static int add_call(const struct sl_policy_file *file, const char *text,
 	return 0;
 }
 
-int sl_policy_file_open(struct sl_policy_file *file, const char *path,
-			char *why, u32 why_bytes)
+int sl_policy_file_open(struct sl_policy_file *file, const char *path, char *why, u32 why_bytes)
 {
 	struct sl_policy_file opened;
 	u64 bytes;
@@ -77,8 +77,7 @@ int sl_policy_file_open(struct sl_policy_file *file, const char *path,
 		return err;
 	opened.policy = sl_policy_object_symbol(&opened, "sl_policy", &bytes);
 	if (!opened.policy) {
-		snprintf(why, why_bytes, "policy %s: no SCX_OPS_DEFINE() in it",
-			 path);
+		snprintf(why, why_bytes, "policy %s: no SCX_OPS_DEFINE() in it", path);
 		sl_policy_file_close(&opened);
 		return -EINVAL;
 	}
@@ -126,8 +125,8 @@ static bool parse_value(const char *text, u64 bytes, u64 *value)
 	return !errno && end != text && !*end && *value <= max;
 }
 
-int sl_policy_file_set(const struct sl_policy_file *file, const char *assignment,
-		       char *why, u32 why_bytes)
+int sl_policy_file_set(const struct sl_policy_file *file, const char *assignment, char *why,
+		       u32 why_bytes)
 {
 	const char *equals = strchr(assignment, '=');
 	char name[128];
@@ -135,8 +134,7 @@ int sl_policy_file_set(const struct sl_policy_file *file, const char *assignment
 	u64 value, bytes;
 	int err;
 
-	if (!equals || equals == assignment ||
-	    (size_t)(equals - assignment) >= sizeof(name)) {
+	if (!equals || equals == assignment || (size_t)(equals - assignment) >= sizeof(name)) {
 		snprintf(why, why_bytes, "%s: expected NAME=VALUE", assignment);
 		return -EINVAL;
 	}
@@ -151,13 +149,12 @@ int sl_policy_file_set(const struct sl_policy_file *file, const char *assignment
 	}
 	at = sl_policy_object_symbol(file, name, &bytes);
 	if (!at || !bytes) {
-		snprintf(why, why_bytes, "%s: the policy has no knob '%s'",
-			 assignment, name);
+		snprintf(why, why_bytes, "%s: the policy has no knob '%s'", assignment, name);
 		return -EINVAL;
 	}
 	if (bytes > 8 || (bytes & (bytes - 1)) || !parse_value(equals + 1, bytes, &value)) {
-		snprintf(why, why_bytes, "%s: '%s' is not a number of %llu bytes",
-			 assignment, equals + 1, (unsigned long long)bytes);
+		snprintf(why, why_bytes, "%s: '%s' is not a number of %llu bytes", assignment,
+			 equals + 1, (unsigned long long)bytes);
 		return -EINVAL;
 	}
 	err = sl_policy_object_make_writable(at, bytes);
@@ -165,6 +162,6 @@ int sl_policy_file_set(const struct sl_policy_file *file, const char *assignment
 		snprintf(why, why_bytes, "%s: %s", assignment, strerror(-err));
 		return err;
 	}
-	memcpy(at, &value, bytes);	/* little-endian */
+	memcpy(at, &value, bytes); /* little-endian */
 	return 0;
 }

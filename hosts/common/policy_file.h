@@ -14,11 +14,11 @@ struct sl_policy;
 /* All 0: none is open. */
 struct sl_policy_file {
 	struct sl_policy *policy;
-	void *handle;			/* the platform's */
-	bool is_published;		/* its faults are BPF's; see bpf_faults.h */
-	int (*launch)(void);		/* what of the user half is in C, or NULL */
-	void (*user_half)(void);	/* of its launch file, or NULL */
-	const u64 *user_half_ns;	/* CPU time that a call stands for */
+	void *handle;		 /* the platform's */
+	bool is_published;	 /* its faults are BPF's; see bpf_faults.h */
+	int (*launch)(void);	 /* what of the user half is in C, or NULL */
+	void (*user_half)(void); /* of its launch file, or NULL */
+	const u64 *user_half_ns; /* CPU time that a call stands for */
 };
 
 /* What is done where launch() calls a program (include/scx/launch.h); NULL: that alone. */
@@ -37,8 +37,7 @@ extern int (*sl_policy_launch_call)(const char *name, int (*program)(void *input
  *
  * Return: 0, or -errno with @why filled in.
  */
-int sl_policy_file_open(struct sl_policy_file *file, const char *path,
-			char *why, u32 why_bytes);
+int sl_policy_file_open(struct sl_policy_file *file, const char *path, char *why, u32 why_bytes);
 
 /**
  * sl_policy_file_set - give one of its knobs a value
@@ -49,8 +48,8 @@ int sl_policy_file_open(struct sl_policy_file *file, const char *path,
  *
  * Return: 0, or -errno with @why filled in.
  */
-int sl_policy_file_set(const struct sl_policy_file *file, const char *assignment,
-		       char *why, u32 why_bytes);
+int sl_policy_file_set(const struct sl_policy_file *file, const char *assignment, char *why,
+		       u32 why_bytes);
 
 /* Nothing of it may be called any more. */
 void sl_policy_file_close(struct sl_policy_file *file);
@@ -58,11 +57,9 @@ void sl_policy_file_close(struct sl_policy_file *file);
 /* What a platform has its own way for, in policy_object.c or hosts/sim/wasm.c: */
 
 /* Sets @file->handle. Return: 0, or -errno with @why filled in. */
-int sl_policy_object_open(struct sl_policy_file *file, const char *path,
-			  char *why, u32 why_bytes);
+int sl_policy_object_open(struct sl_policy_file *file, const char *path, char *why, u32 why_bytes);
 /* Return: the variable @name and its size, or the function and 0; NULL: neither. */
-void *sl_policy_object_symbol(const struct sl_policy_file *file, const char *name,
-			      u64 *bytes);
+void *sl_policy_object_symbol(const struct sl_policy_file *file, const char *name, u64 *bytes);
 /* Return: 0 or -errno. */
 int sl_policy_object_make_writable(void *at, u64 bytes);
 /* The same for all data of the policy that has the function @of. */

@@ -20,8 +20,7 @@
 
 #include "policy_file.h"
 
-int sl_policy_object_open(struct sl_policy_file *file, const char *path,
-			  char *why, u32 why_bytes)
+int sl_policy_object_open(struct sl_policy_file *file, const char *path, char *why, u32 why_bytes)
 {
 	char full[4096];
 
@@ -47,8 +46,7 @@ void sl_policy_file_close(struct sl_policy_file *file)
 	file->policy = NULL;
 }
 
-void *sl_policy_object_symbol(const struct sl_policy_file *file, const char *name,
-			      u64 *bytes)
+void *sl_policy_object_symbol(const struct sl_policy_file *file, const char *name, u64 *bytes)
 {
 	void *at = dlsym(file->handle, name);
 	const ElfW(Sym) *symbol = NULL;
@@ -91,5 +89,6 @@ int sl_policy_object_make_all_writable(void *of)
 	Dl_info info;
 
 	return dladdr(of, &info) && dl_iterate_phdr(make_data_writable, info.dli_fbase) == 1 ?
-	       0 : -EPERM;
+		       0 :
+		       -EPERM;
 }

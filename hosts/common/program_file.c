@@ -27,8 +27,7 @@ const void *sl_program_file_map(const char *path, char *why, u32 why_bytes)
 	errno = 0;
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd >= 0 && !fstat(fd, &st) && st.st_size > 0)
-		data = mmap(NULL, (size_t)st.st_size, PROT_READ,
-			    MAP_PRIVATE | MAP_POPULATE, fd, 0);
+		data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
 	if (data == MAP_FAILED) {
 		snprintf(why, why_bytes, "program %s: %s", path,
 			 errno ? strerror(errno) : "empty file");

@@ -37,8 +37,8 @@
 #define EXIT_NO_EXEC 127
 
 struct supervisor {
-	pid_t command;		/* 0: reaped */
-	int status;		/* of the command; as waitpid() has it */
+	pid_t command; /* 0: reaped */
+	int status;    /* of the command; as waitpid() has it */
 	int signals_fd;
 	int control_fd;
 };
@@ -99,8 +99,7 @@ static void watch(struct supervisor *s)
 			return;
 		if (fds[1].revents)
 			return;
-		if (fds[0].revents &&
-		    read(s->signals_fd, &info, sizeof(info)) == sizeof(info) &&
+		if (fds[0].revents && read(s->signals_fd, &info, sizeof(info)) == sizeof(info) &&
 		    info.ssi_signo != SIGCHLD)
 			return;
 	}

@@ -58,7 +58,8 @@ static int parse(const char *text, const char *option, u32 first_cpu, const stru
 		const char *one = text;
 		u64 cpu;
 
-		if (!sim_take_number(&text, ':', &cpu) || !sim_take_number(&text, ':', &a.start_ns) ||
+		if (!sim_take_number(&text, ':', &cpu) ||
+		    !sim_take_number(&text, ':', &a.start_ns) ||
 		    !sim_take_number(&text, ',', &a.length_ns) || cpu < first_cpu ||
 		    cpu >= o->nr_cpus || !a.length_ns || a.start_ns > SIM_TIME_MAX ||
 		    a.length_ns > SIM_TIME_MAX || nr == ABOVE_MAX / 2) {
@@ -78,7 +79,7 @@ int sim_above_parse(const struct sim_options *o, char *why, u32 why_bytes)
 {
 	nr = 0;
 	return parse(o->above, "--above", 0, o, why, why_bytes) ?:
-	       parse(o->offline, "--offline", 1, o, why, why_bytes);
+		       parse(o->offline, "--offline", 1, o, why, why_bytes);
 }
 
 /* Before the run. */

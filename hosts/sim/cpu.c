@@ -53,8 +53,7 @@ sl_inline void set_tick(struct sim_cpu *c, const struct sl_task *t)
 		 t->exec_start_ns + t->p.scx.slice > c->burst_at_ns)
 		c->tick_at_ns = SIM_NEVER;
 	else
-		c->tick_at_ns = tick_at_or_after(t->exec_start_ns +
-						 t->p.scx.slice);
+		c->tick_at_ns = tick_at_or_after(t->exec_start_ns + t->p.scx.slice);
 }
 
 /*
@@ -124,8 +123,7 @@ static void steal_tick(struct sim_cpu *c)
 	/* The record is written before the time is spent: it must not say more. */
 	if (cost_ns > sim.end_ns - sim_now_ns)
 		cost_ns = sim.end_ns - sim_now_ns;
-	sl_host_record(SL_RECORD_OVERHEAD, 0, c->idx, SL_OVERHEAD_TICK,
-		       cost_ns);
+	sl_host_record(SL_RECORD_OVERHEAD, 0, c->idx, SL_OVERHEAD_TICK, cost_ns);
 	c->overhead_ns += cost_ns;
 	c->stolen_ns += cost_ns;
 	c->run_from_ns += cost_ns;
@@ -149,8 +147,7 @@ static enum sim_next handle_tick(struct sim_cpu *c)
 static enum sim_next handle_burst(struct sim_cpu *c)
 {
 	if (c->incoming) {
-		sl_host_record(SL_RECORD_OVERHEAD, 0, c->idx,
-			       SL_OVERHEAD_SWITCH, c->switch_ns);
+		sl_host_record(SL_RECORD_OVERHEAD, 0, c->idx, SL_OVERHEAD_SWITCH, c->switch_ns);
 		sim_finish_switch(c, c->incoming);
 	} else {
 		count_down(c);
@@ -192,8 +189,8 @@ static enum sim_next handle_resched(struct sim_cpu *c)
 	if (++c->nr_kicks > SIM_PER_INSTANT_MAX) {
 		sim_fail("policy", c->running ? c->running->core.p.pid : 0,
 			 "CPU %u was kicked %u times at %llu ns: on a machine, policy '%s' would waste its time",
-			 (u32)c->idx, SIM_PER_INSTANT_MAX,
-			 (unsigned long long)sim_now_ns, sl_report().policy);
+			 (u32)c->idx, SIM_PER_INSTANT_MAX, (unsigned long long)sim_now_ns,
+			 sl_report().policy);
 		return SIM_NEXT_NOTHING;
 	}
 	if (c->running)
@@ -230,10 +227,10 @@ void sim_cpu_set_resched(u32 idx, u64 t_ns)
 }
 
 _Static_assert(sizeof(void *) < 8 || (offsetof(struct sl_task, dsq) % 64 == 0 &&
-	       offsetof(struct sim_task, remaining_ns) / 64 ==
-	       offsetof(struct sl_task, wait_ns_max) / 64 &&
-	       offsetof(struct sim_task, player.task) / 64 ==
-	       offsetof(struct sim_task, owed_ns) / 64),
+				      offsetof(struct sim_task, remaining_ns) / 64 ==
+					      offsetof(struct sl_task, wait_ns_max) / 64 &&
+				      offsetof(struct sim_task, player.task) / 64 ==
+					      offsetof(struct sim_task, owed_ns) / 64),
 	       "a task that only runs and sleeps is in five cache lines of ten");
 
 /*

@@ -10,19 +10,18 @@
  */
 #include "sim.h"
 
-static struct sl_waiters waiters;	/* for the device */
+static struct sl_waiters waiters; /* for the device */
 static u32 nr_active;
 
 static void start(struct sim_task *t)
 {
 	const struct sim_device_config *d = &sim.options->device;
 	u64 took_ns = d->latency_ns +
-		      sim_time(((unsigned __int128)t->waiter.need *
-				d->ns_per_kib + 1023) / 1024);
+		      sim_time(((unsigned __int128)t->waiter.need * d->ns_per_kib + 1023) / 1024);
 
 	nr_active++;
-	sim_heap_push(sim_now_ns + took_ns + sim.options->costs.wakeup_ns,
-		      SIM_EVENT_DEVICE, t->player.task);
+	sim_heap_push(sim_now_ns + took_ns + sim.options->costs.wakeup_ns, SIM_EVENT_DEVICE,
+		      t->player.task);
 }
 
 /* The running task asks for @bytes; it blocks until loop.c wakes it. */

@@ -26,18 +26,18 @@ _Static_assert(SL_PROGRAM_TASKS_MAX <= 1 << TASK_BITS, "a task's number fits");
  * back as one piece would wait until the writes are over.
  */
 struct events {
-	u64 *keys;	/* sim_key() */
-	u64 *orders;	/* among equal keys; and what the event is */
-	u64 nr_allocated;	/* a power of two */
+	u64 *keys;	  /* sim_key() */
+	u64 *orders;	  /* among equal keys; and what the event is */
+	u64 nr_allocated; /* a power of two */
 };
 static struct events heap, run;
 static u64 heap_nr;
-static u64 run_first, run_end;	/* where the ring begins and ends, without going round */
-static u64 run_mask;		/* of a place in the ring */
-static u64 run_last_key;	/* of what was put in last: once that is over, not later than now */
-static bool is_first_in_run;	/* the earliest event */
+static u64 run_first, run_end; /* where the ring begins and ends, without going round */
+static u64 run_mask;	       /* of a place in the ring */
+static u64 run_last_key;       /* of what was put in last: once that is over, not later than now */
+static bool is_first_in_run;   /* the earliest event */
 #define SEQ_ONE (1ULL << (TASK_BITS + KIND_BITS))
-static u64 next_seq = SEQ_ONE;	/* the upper 41 bits: 2.2e12 events, days of computing */
+static u64 next_seq = SEQ_ONE; /* the upper 41 bits: 2.2e12 events, days of computing */
 u64 sim_heap_first_key = SIM_NEVER;
 
 static bool comes_before(u64 key, u64 order, const struct events *of, u64 at)

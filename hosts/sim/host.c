@@ -21,7 +21,7 @@ void sl_host_kick(s32 cpu)
 {
 	/* A CPU needs no interrupt to reach itself. */
 	u64 latency_ns = cpu == sim_cpu_idx ? 0 :
-				sim.options->costs.ipi_ns + sim_kick_delay_ns(cpu);
+					      sim.options->costs.ipi_ns + sim_kick_delay_ns(cpu);
 
 	sim_cpu_set_resched((u32)cpu, sim_now_ns + latency_ns);
 }

@@ -28,7 +28,8 @@
 
 #include <virtual_inline.h>
 
-typedef struct { } sl_lock_t;
+typedef struct {
+} sl_lock_t;
 
 sl_inline void sl_lock_init(sl_lock_t *lock)
 {

@@ -38,8 +38,8 @@ struct variable {
 	u64 bytes;
 	u8 *before;
 	struct variable *next;
-	struct sl_map *arena;	/* it is pages of this one; NULL: it is a variable */
-	u64 start;		/* in the arena */
+	struct sl_map *arena; /* it is pages of this one; NULL: it is a variable */
+	u64 start;	      /* in the arena */
 };
 
 /* Parts of a variable that are nearer to each other are one record. */
@@ -47,9 +47,9 @@ struct variable {
 #define SL_ARENA_AT (1ULL << 44)
 
 static const char *path;
-static FILE *image;		/* NULL: what has changed is none of launch()'s */
+static FILE *image; /* NULL: what has changed is none of launch()'s */
 static struct variable *variables;
-static u32 **seen;		/* of each site of a map and entry: a hash of what was there; 0: nothing */
+static u32 **seen; /* of each site of a map and entry: a hash of what was there; 0: nothing */
 
 static struct variable *read_variables(void)
 {
@@ -71,8 +71,8 @@ static struct variable *read_variables(void)
 }
 
 /* @of: the variable's size, or the CPU. */
-static void write_record(const char *kind, const char *name, s64 of, const void *key,
-			 u32 key_bytes, const void *value, u64 value_bytes)
+static void write_record(const char *kind, const char *name, s64 of, const void *key, u32 key_bytes,
+			 const void *value, u64 value_bytes)
 {
 	if (!image)
 		return;
@@ -229,8 +229,12 @@ static void read_arena(struct sl_map *map, const char *name)
 			continue;
 		v = malloc(sizeof(*v));
 		SL_ASSERT(v);
-		*v = (struct variable){ .at = at, .bytes = bytes, .before = calloc(1, bytes),
-					.next = variables, .arena = map, .start = start };
+		*v = (struct variable){ .at = at,
+					.bytes = bytes,
+					.before = calloc(1, bytes),
+					.next = variables,
+					.arena = map,
+					.start = start };
 		SL_ASSERT(v->before);
 		snprintf(v->name, sizeof(v->name), "%s", name);
 		variables = v;

@@ -53,19 +53,17 @@ void sl_wait_wake(struct sl_waiter *w, bool is_sync, const struct sl_waiter *by)
 
 static void fail_lock(struct sim_task *t, u32 object, bool is_lock)
 {
-	sim_fail("program", t->core.p.pid, is_lock ?
-		 "%s[%d] locks '%s', which it holds already" :
-		 "%s[%d] unlocks '%s', which it does not hold",
+	sim_fail("program", t->core.p.pid,
+		 is_lock ? "%s[%d] locks '%s', which it holds already" :
+			   "%s[%d] unlocks '%s', which it does not hold",
 		 t->core.p.comm, t->core.p.pid,
-		 sl_program_string(sim.program,
-				   sl_program_objects(sim.program)[object].name));
+		 sl_program_string(sim.program, sl_program_objects(sim.program)[object].name));
 }
 
 /* Return: whether it is there; false: the run has failed. */
 static bool attach(struct sim_task *t, struct sim_task *parent)
 {
-	const struct sl_program_task *pt =
-		&sl_program_tasks(sim.program)[t - sim.tasks];
+	const struct sl_program_task *pt = &sl_program_tasks(sim.program)[t - sim.tasks];
 	struct task_attr attr = {
 		.deadline_ns = pt->deadline_ns,
 		.burst_ns = pt->burst_ns,
@@ -95,8 +93,8 @@ void sim_task_attach_all(void)
 	const struct sl_program_task *pts = sl_program_tasks(sim.program);
 
 	for (u32 i = 0; i < sim.nr_tasks; i++)
-		attach(&sim.tasks[i], pts[i].parent == SL_PROGRAM_NONE ?
-		       NULL : &sim.tasks[pts[i].parent]);
+		attach(&sim.tasks[i],
+		       pts[i].parent == SL_PROGRAM_NONE ? NULL : &sim.tasks[pts[i].parent]);
 }
 
 /* Start the life of @t, on the CPU of @parent or, from outside, on CPU 0. */
@@ -113,14 +111,12 @@ void sim_task_begin(struct sim_task *t, struct sim_task *parent)
 static void fail_step(struct sim_task *t, const struct sl_program_op *op)
 {
 	if (op->verb == SL_VERB_SPAWN)
-		sim_fail("program", t->core.p.pid,
-			 "%s[%d] spawns more than its %llu children",
+		sim_fail("program", t->core.p.pid, "%s[%d] spawns more than its %llu children",
 			 t->core.p.comm, t->core.p.pid, (unsigned long long)op->b);
 	else
 		sim_fail("program", t->core.p.pid,
-			 "%s[%d] waits for %u children, of which only %u exist",
-			 t->core.p.comm, t->core.p.pid, op->a,
-			 t->player.nr_spawned - t->player.nr_awaited);
+			 "%s[%d] waits for %u children, of which only %u exist", t->core.p.comm,
+			 t->core.p.pid, op->a, t->player.nr_spawned - t->player.nr_awaited);
 }
 
 /* Return: false if @t waits for children that have not ended. */
@@ -143,8 +139,7 @@ static void exit_task(struct sim_task *t)
 	if (!parent)
 		return;
 	parent->nr_children++;
-	if (!parent->nr_children_needed ||
-	    parent->nr_children < parent->nr_children_needed)
+	if (!parent->nr_children_needed || parent->nr_children < parent->nr_children_needed)
 		return;
 	parent->nr_children -= parent->nr_children_needed;
 	parent->nr_children_needed = 0;
@@ -213,7 +208,7 @@ static bool use_object(struct sim_task *t, const struct sl_program_op *step)
 		result = sl_object_arrive(o, w);
 		break;
 	case SL_VERB_AWAIT:
-		lock = step->b - 1;	/* unused if there is none */
+		lock = step->b - 1; /* unused if there is none */
 		result = sl_object_await(o, w, step->b ? &sim.objects[lock] : NULL);
 		break;
 	case SL_VERB_SIGNAL:
@@ -233,8 +228,7 @@ static bool use_object(struct sim_task *t, const struct sl_program_op *step)
 
 static u64 work_ns(const struct sl_program_op *step, u64 units)
 {
-	return sim_time((unsigned __int128)units * sim.options->work_ps[step->a] /
-			1000);
+	return sim_time((unsigned __int128)units * sim.options->work_ps[step->a] / 1000);
 }
 
 /*
@@ -278,7 +272,7 @@ static u64 cost_before(struct sim_task *t, const struct sl_program_op *op)
 	if (op->verb == SL_VERB_RUN || op->verb == SL_VERB_WORK)
 		return cost_ns;
 	if (op->verb == SL_VERB_READ || op->verb == SL_VERB_WRITE)
-		cost_ns += t->owed_ns;	/* --io says what these cost */
+		cost_ns += t->owed_ns; /* --io says what these cost */
 	else
 		cost_ns += costs->call_ns;
 	if (op->verb == SL_VERB_EXIT)
@@ -306,8 +300,8 @@ static void set_attr(struct sim_task *t, u32 key, u64 value)
 {
 	if (sl_task_set_attr(&t->core, key, value))
 		sim_fail("program", t->core.p.pid,
-			 "%s[%d] sets attribute %u to an impossible value",
-			 t->core.p.comm, t->core.p.pid, key);
+			 "%s[%d] sets attribute %u to an impossible value", t->core.p.comm,
+			 t->core.p.pid, key);
 }
 
 /* For Linux a mask that a task has already is no change: it leaves its queue alone. */
@@ -335,7 +329,8 @@ static void change(struct sim_task *t, const struct sl_program_op *step)
 	if (mask && !has_mask(changed, mask))
 		sl_task_set_affinity(&changed->core, mask);
 	else if (!mask)
-		sim_fail("usage", t->core.p.pid, "%s[%d] sets a mask that has none of the %u CPUs of this run",
+		sim_fail("usage", t->core.p.pid,
+			 "%s[%d] sets a mask that has none of the %u CPUs of this run",
 			 t->core.p.comm, t->core.p.pid, sim.options->nr_cpus);
 }
 
@@ -348,7 +343,8 @@ static void join_group(struct sim_task *t, u32 object)
 			 "%s[%d] cannot join group %s: cgroup_prep_move() returned %d",
 			 t->core.p.comm, t->core.p.pid,
 			 sl_program_string(sim.program,
-					   sl_program_objects(sim.program)[object].name), err);
+					   sl_program_objects(sim.program)[object].name),
+			 err);
 }
 
 /* A loop of ops that take no time would hold virtual time still indefinitely. */
@@ -357,8 +353,8 @@ static bool is_spinning(struct sim_task *t)
 	if (!sim.is_over && ++sim.nr_zero_ops <= ZERO_OPS_MAX)
 		return false;
 	sim_fail("program", t->core.p.pid,
-		 "%s[%d] executes ops without end and without taking time",
-		 t->core.p.comm, t->core.p.pid);
+		 "%s[%d] executes ops without end and without taking time", t->core.p.comm,
+		 t->core.p.pid);
 	return true;
 }
 

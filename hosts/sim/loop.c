@@ -24,8 +24,7 @@ static void run_timers(void)
 	if (++sim.nr_timer_runs > SIM_PER_INSTANT_MAX) {
 		sim_fail("policy", 0,
 			 "timers called back %u times at %llu ns: policy '%s' starts them again for at once",
-			 SIM_PER_INSTANT_MAX, (unsigned long long)sim_now_ns,
-			 sl_report().policy);
+			 SIM_PER_INSTANT_MAX, (unsigned long long)sim_now_ns, sl_report().policy);
 		return;
 	}
 	sl_timers_run();
@@ -37,10 +36,8 @@ static void end_here(void)
 
 	sim_now_ns = sim.end_ns;
 	if (sim.end_ns != horizon_ns)
-		sim_fail("limit", 0,
-			 "%u of %u tasks had not ended at the limit of %llu ns",
-			 sim.nr_left, sim.nr_tasks,
-			 (unsigned long long)sim.end_ns);
+		sim_fail("limit", 0, "%u of %u tasks had not ended at the limit of %llu ns",
+			 sim.nr_left, sim.nr_tasks, (unsigned long long)sim.end_ns);
 	sim.is_over = true;
 }
 
@@ -52,8 +49,8 @@ static void push_arrival(void)
 	if (sim.next_arrival == sim.nr_arrivals)
 		return;
 	number = sim.arrivals[sim.next_arrival];
-	sim_heap_push_first(sl_program_tasks(sim.program)[number].arrival_ns,
-			    SIM_EVENT_ARRIVE, number);
+	sim_heap_push_first(sl_program_tasks(sim.program)[number].arrival_ns, SIM_EVENT_ARRIVE,
+			    number);
 }
 
 static void arrive(struct sim_task *task)
@@ -74,8 +71,7 @@ bool sim_is_endless(void)
 		return false;
 	sim_fail("policy", 0,
 		 "%llu events without time passing at %llu ns: the policy keeps kicking CPUs",
-		 (unsigned long long)sim.nr_zero_ops,
-		 (unsigned long long)sim_now_ns);
+		 (unsigned long long)sim.nr_zero_ops, (unsigned long long)sim_now_ns);
 	return true;
 }
 
@@ -134,13 +130,12 @@ static void report_deadlock(void)
 		if (!nr++)
 			pid = t->core.p.pid;
 		if (used < sizeof(text) - 64)
-			used += (u32)snprintf(text + used, sizeof(text) - used,
-					      "%s%s[%d] for %s", nr > 1 ? ", " : "",
-					      t->core.p.comm, t->core.p.pid,
+			used += (u32)snprintf(text + used, sizeof(text) - used, "%s%s[%d] for %s",
+					      nr > 1 ? ", " : "", t->core.p.comm, t->core.p.pid,
 					      t->waits_for);
 	}
-	sim_fail("deadlock", pid, "nothing can happen any more, %u tasks wait: %s",
-		 nr, nr ? text : "none");
+	sim_fail("deadlock", pid, "nothing can happen any more, %u tasks wait: %s", nr,
+		 nr ? text : "none");
 }
 
 /* No CPU has anything to do. Is this a point where only timers would continue? */

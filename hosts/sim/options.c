@@ -33,8 +33,7 @@ static int check(struct sim_options *o, char *why, u32 why_bytes)
 	o->roots_wake = o->arrivals_wake || !strcmp(o->arrivals, "roots");
 	if (!o->roots_wake && strcmp(o->arrivals, "start")) {
 		snprintf(why, why_bytes,
-			 "--arrivals: '%.80s' is none of 'start', 'wake' and 'roots'",
-			 o->arrivals);
+			 "--arrivals: '%.80s' is none of 'start', 'wake' and 'roots'", o->arrivals);
 		return -1;
 	}
 	o->exits_regroup = !strcmp(o->exits, "regroup");
@@ -48,8 +47,7 @@ static int check(struct sim_options *o, char *why, u32 why_bytes)
 	if (o->costs.tick_ns >= o->tick_ns) {
 		snprintf(why, why_bytes,
 			 "--cost tick_ns=%llu: a tick may not cost a whole tick (%llu ns)",
-			 (unsigned long long)o->costs.tick_ns,
-			 (unsigned long long)o->tick_ns);
+			 (unsigned long long)o->costs.tick_ns, (unsigned long long)o->tick_ns);
 		return -1;
 	}
 	return 0;

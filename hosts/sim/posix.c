@@ -126,8 +126,7 @@ static u64 policy_offset(const void *at)
 	return (u64)at - (u64)place.dli_fbase;
 }
 
-_Noreturn static void report_and_end(const char *kind, const char *what,
-				     const void *context)
+_Noreturn static void report_and_end(const char *kind, const char *what, const void *context)
 {
 	sim_worker_report(kind, what, policy_offset(interrupted_at(context)));
 	_exit(SIM_EXIT_REPORTED);
@@ -138,12 +137,15 @@ static void on_crash(int sig, siginfo_t *info, void *context)
 	(void)info;
 	if (sim_policy_file.is_published &&
 	    (sig == SIGFPE ? sl_divide_as_bpf(context) :
-	     sig == SIGSEGV && sl_null_as_bpf(context, sl_arena_first_page())))
+			     sig == SIGSEGV && sl_null_as_bpf(context, sl_arena_first_page())))
 		return;
 	signal(sig, SIG_DFL);
-	report_and_end("crash", sig == SIGABRT ? "aborted" :
-		       sig == SIGFPE ? "divided by zero" :
-		       sig == SIGILL ? SIM_TRAPPED : "accessed invalid memory", context);
+	report_and_end("crash",
+		       sig == SIGABRT ? "aborted" :
+		       sig == SIGFPE  ? "divided by zero" :
+		       sig == SIGILL  ? SIM_TRAPPED :
+					"accessed invalid memory",
+		       context);
 }
 
 /* What a check saw last, and how often in a row it saw the same callback. */

@@ -52,8 +52,7 @@ static void flush(struct line *line)
 }
 
 /* Context: what is put at once is at most PIECE_BYTES_MAX long. */
-__attribute__((format(printf, 2, 3)))
-static void put(struct line *line, const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static void put(struct line *line, const char *fmt, ...)
 {
 	va_list args;
 
@@ -61,8 +60,7 @@ static void put(struct line *line, const char *fmt, ...)
 		flush(line);
 	va_start(args, fmt);
 	line->nr_bytes += sl_format(line->bytes + line->nr_bytes,
-				    (u32)sizeof(line->bytes) - line->nr_bytes,
-				    fmt, args);
+				    (u32)sizeof(line->bytes) - line->nr_bytes, fmt, args);
 	va_end(args);
 }
 
@@ -89,18 +87,17 @@ static void put_cpus(struct line *line, const struct sim_options *o, u64 *nr_swi
 		struct sl_cpu_report cpu = sl_cpu_report((s32)i);
 
 		*nr_switches += cpu.nr_switches;
-		put(line, "%s{\"busy_ns\":%llu,\"idle_ns\":%llu,\"overhead_ns\":%llu,\"nr_switches\":%llu}",
+		put(line,
+		    "%s{\"busy_ns\":%llu,\"idle_ns\":%llu,\"overhead_ns\":%llu,\"nr_switches\":%llu}",
 		    i ? "," : "", (unsigned long long)sim.cpus[i].busy_ns,
-		    (unsigned long long)cpu.idle_ns,
-		    (unsigned long long)sim.cpus[i].overhead_ns,
+		    (unsigned long long)cpu.idle_ns, (unsigned long long)sim.cpus[i].overhead_ns,
 		    (unsigned long long)cpu.nr_switches);
 	}
 	put(line, "],");
 }
 
 /* One JSON object and a newline; closes @fd. Context: also a signal handler. */
-void sim_print_result(int fd, const struct sim_options *o,
-		      const struct sim_result *r)
+void sim_print_result(int fd, const struct sim_options *o, const struct sim_result *r)
 {
 	struct line line = { .fd = fd };
 	u64 nr_switches;
@@ -117,10 +114,10 @@ void sim_print_result(int fd, const struct sim_options *o,
 	if (SIM_INTERLEAVES)
 		put_text(&line, "switches", sim_switches());
 	if (r->policy_offset)
-		put(&line, "\"policy_offset\":%llu,",
-		    (unsigned long long)r->policy_offset);
+		put(&line, "\"policy_offset\":%llu,", (unsigned long long)r->policy_offset);
 	put_cpus(&line, o, &nr_switches);
-	put(&line, "\"end_ns\":%llu,\"nr_switches\":%llu,\"nr_records\":%llu,\"nr_lost\":0,\"nr_tasks\":%u,\"nr_exited\":%u}\n",
+	put(&line,
+	    "\"end_ns\":%llu,\"nr_switches\":%llu,\"nr_records\":%llu,\"nr_lost\":0,\"nr_tasks\":%u,\"nr_exited\":%u}\n",
 	    (unsigned long long)r->end_ns, (unsigned long long)nr_switches,
 	    (unsigned long long)r->nr_records, sim.nr_tasks, r->nr_exited);
 	flush(&line);
@@ -129,8 +126,7 @@ void sim_print_result(int fd, const struct sim_options *o,
 }
 
 /* A failure that comes before any worker; closes @fd. */
-void sim_print_failure(int fd, const struct sim_options *o, const char *kind,
-		       const char *why)
+void sim_print_failure(int fd, const struct sim_options *o, const char *kind, const char *why)
 {
 	struct sim_result r = { .status = "failed", .error_kind = kind };
 

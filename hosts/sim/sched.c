@@ -175,8 +175,7 @@ static void end_switch_early(struct sim_cpu *c)
 	u64 left_ns = c->burst_at_ns - sim_now_ns;
 
 	c->overhead_ns -= left_ns;
-	sl_host_record(SL_RECORD_OVERHEAD, 0, c->idx, SL_OVERHEAD_SWITCH,
-		       c->switch_ns - left_ns);
+	sl_host_record(SL_RECORD_OVERHEAD, 0, c->idx, SL_OVERHEAD_SWITCH, c->switch_ns - left_ns);
 }
 
 /* The run is over: account for, and record, what is on the CPUs. */

@@ -68,7 +68,8 @@ static int end_worker(pid_t pid)
 
 	waitpid(pid, &status, 0);
 	if (sl_end_descendants())
-		fprintf(stderr, "schedlab: processes that the policy left running have been ended\n");
+		fprintf(stderr,
+			"schedlab: processes that the policy left running have been ended\n");
 	return status;
 }
 
@@ -77,19 +78,16 @@ void sim_report_death(const struct sim_options *o, int status)
 	struct sim_result r = { .status = "failed", .error_kind = "crash" };
 
 	if (WIFSIGNALED(status))
-		snprintf(r.error, sizeof(r.error),
-			 "the simulation was ended by signal %d (%s)",
+		snprintf(r.error, sizeof(r.error), "the simulation was ended by signal %d (%s)",
 			 WTERMSIG(status), strsignal(WTERMSIG(status)));
 	else
 		snprintf(r.error, sizeof(r.error),
-			 "the simulation ended with code %d and no result",
-			 WEXITSTATUS(status));
+			 "the simulation ended with code %d and no result", WEXITSTATUS(status));
 	sim_print_result(dup(STDOUT_FILENO), o, &r);
 }
 
 /* Print a failure that comes before any worker. */
-static void report_failure(const struct sim_options *o, const char *kind,
-			   const char *why)
+static void report_failure(const struct sim_options *o, const char *kind, const char *why)
 {
 	fflush(stdout);
 	sim_print_failure(dup(STDOUT_FILENO), o, kind, why);
@@ -156,15 +154,15 @@ int sim_run_forked(struct sim_options *o)
 	fflush(stdout);
 	free(answer);
 	if (!is_whole)
-		report_failure(o, "crash", "the policy writes without end into the pipe that is for the result; "
+		report_failure(o, "crash",
+			       "the policy writes without end into the pipe that is for the result; "
 			       "print with bpf_printk()");
 	else if (!nr_bytes)
 		sim_report_death(o, status);
 	return 0;
 }
 
-static void serve_line(const struct sim_options *defaults, char *line,
-		       const char *load_error)
+static void serve_line(const struct sim_options *defaults, char *line, const char *load_error)
 {
 	struct sim_options o = *defaults;
 	char why[512];

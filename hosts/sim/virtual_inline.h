@@ -13,8 +13,8 @@
 #include <schedlab/task.h>
 
 extern u64 sim_now_ns;
-extern s32 sim_cpu_idx;		/* the CPU on which something happens now, */
-extern struct sl_cpu *sim_core_cpu;	/* and what the core has of it */
+extern s32 sim_cpu_idx;		    /* the CPU on which something happens now, */
+extern struct sl_cpu *sim_core_cpu; /* and what the core has of it */
 #define sl_host_core_cpu() sim_core_cpu
 
 sl_inline u64 sl_host_now_ns(void)

@@ -42,14 +42,14 @@ IMPORT(error_text) void host_error_text(int err, char *text, u32 bytes);
 static void *program;
 static u64 program_bytes;
 static struct sim_options options;
-static const char *trapped_as;	/* what this module ended itself for; NULL: the policy's */
+static const char *trapped_as; /* what this module ended itself for; NULL: the policy's */
 
 /* New pages are zero. They are never given back: an instance is one run. */
 void *sim_map(u64 bytes)
 {
 	u64 nr_pages = (bytes + PAGE_BYTES - 1) / PAGE_BYTES;
 	size_t first = nr_pages > 65536 ? (size_t)-1 :
-		       __builtin_wasm_memory_grow(0, (size_t)nr_pages);
+					  __builtin_wasm_memory_grow(0, (size_t)nr_pages);
 
 	return first == (size_t)-1 ? NULL : (void *)(first * PAGE_BYTES);
 }
@@ -83,8 +83,7 @@ const void *sim_program_open(const char *path, char *why, u32 why_bytes)
 	char fault[256];
 
 	if (!program || sl_program_check(program, program_bytes, fault, sizeof(fault))) {
-		snprintf(why, why_bytes, "program %s: %s", path,
-			 program ? fault : "empty file");
+		snprintf(why, why_bytes, "program %s: %s", path, program ? fault : "empty file");
 		return NULL;
 	}
 	return program;
@@ -133,8 +132,7 @@ void sim_catch_policy(const struct sim_options *o)
 	(void)o;
 }
 
-int sl_policy_object_open(struct sl_policy_file *file, const char *path,
-			  char *why, u32 why_bytes)
+int sl_policy_object_open(struct sl_policy_file *file, const char *path, char *why, u32 why_bytes)
 {
 	(void)path;
 	(void)why;
@@ -148,8 +146,7 @@ void sl_policy_file_close(struct sl_policy_file *file)
 	file->policy = NULL;
 }
 
-void *sl_policy_object_symbol(const struct sl_policy_file *file, const char *name,
-			      u64 *bytes)
+void *sl_policy_object_symbol(const struct sl_policy_file *file, const char *name, u64 *bytes)
 {
 	u32 nr;
 	void *at = host_symbol(name, &nr);

@@ -38,14 +38,13 @@ void sim_worker_report(const char *kind, const char *what, u64 policy_offset)
 	if (cpu.callback)
 		sl_print_to(worker_result.error, sizeof(worker_result.error),
 			    "policy '%s' %s in ops.%s() for task %s[%d] on CPU %d at %llu.%06llu ms",
-			    sl_report().policy, what, cpu.callback,
-			    t ? t->p.comm : "-", t ? t->p.pid : 0, sim_cpu_idx,
-			    (unsigned long long)sim_now_ns / 1000000,
+			    sl_report().policy, what, cpu.callback, t ? t->p.comm : "-",
+			    t ? t->p.pid : 0, sim_cpu_idx, (unsigned long long)sim_now_ns / 1000000,
 			    (unsigned long long)sim_now_ns % 1000000);
 	else
 		sl_print_to(worker_result.error, sizeof(worker_result.error),
-			    "simulation %s outside the policy at %llu ns (a schedlab bug)",
-			    what, (unsigned long long)sim_now_ns);
+			    "simulation %s outside the policy at %llu ns (a schedlab bug)", what,
+			    (unsigned long long)sim_now_ns);
 	worker_result.nr_records = sim_records_count();
 	sim_records_close();
 	sim_print_result(result_fd, worker_options, &worker_result);
@@ -64,10 +63,10 @@ static int by_arrival(const void *a, const void *b)
 
 /* What tasks have, or have changed to; it stays, as a task keeps a pointer to its mask. */
 struct sim_mask {
-	struct sim_mask	*next;
-	struct cpumask	cpus;
-	u32		first;
-	bool		has_any;
+	struct sim_mask *next;
+	struct cpumask cpus;
+	u32 first;
+	bool has_any;
 };
 
 /* Return: the CPUs of a mask in the program's values that exist; NULL: there are none. */
@@ -148,7 +147,8 @@ static struct cgroup **create_groups(void)
 
 		if (o->kind != SL_OBJECT_GROUP)
 			continue;
-		err = sl_cgroup_create(group[SL_GROUP_PARENT] ? groups[group[SL_GROUP_PARENT] - 1] : NULL,
+		err = sl_cgroup_create(group[SL_GROUP_PARENT] ? groups[group[SL_GROUP_PARENT] - 1] :
+								NULL,
 				       sl_program_string(sim.program, o->name),
 				       (u32)group[SL_GROUP_WEIGHT], &groups[i]);
 		if (!err)
@@ -175,8 +175,7 @@ static void create_tasks(void)
 		struct sim_task *t = &sim.tasks[i];
 
 		own = nr_slots_of(i, own);
-		sl_task_setup(&t->core, i, (s32)i + 1,
-			      sl_program_string(sim.program, pts[i].name));
+		sl_task_setup(&t->core, i, (s32)i + 1, sl_program_string(sim.program, pts[i].name));
 		t->player.program = sim.program;
 		t->player.task = i;
 		sl_player_begin(&t->player, slots);
@@ -202,7 +201,8 @@ static bool start_user_half(void)
 	if (!sim_policy_file.user_half)
 		return true;
 	sim.user_half = t;
-	sl_task_setup(&t->core, sim.nr_tasks, (s32)sim.nr_tasks + 1, sim_policy_file.policy->ops->name);
+	sl_task_setup(&t->core, sim.nr_tasks, (s32)sim.nr_tasks + 1,
+		      sim_policy_file.policy->ops->name);
 	t->waiter.task = t;
 	t->player.task = sim.nr_tasks;
 	t->player.next = &sim_user_half_op;

@@ -20,10 +20,9 @@
 static const struct field {
 	u8 key, offset, bytes;
 } fields[] = {
-	FIELD(PRIORITY, priority),	FIELD(TICKETS, tickets),
-	FIELD(CREDITS, credits),	FIELD(CAP, cap_percent),
-	FIELD(GROUP, group),		FIELD(WEIGHT, weight),
-	FIELD(DEADLINE, deadline_ns),	FIELD(BURST, burst_ns),
+	FIELD(PRIORITY, priority),    FIELD(TICKETS, tickets), FIELD(CREDITS, credits),
+	FIELD(CAP, cap_percent),      FIELD(GROUP, group),     FIELD(WEIGHT, weight),
+	FIELD(DEADLINE, deadline_ns), FIELD(BURST, burst_ns),
 };
 
 #define NR_FIELDS (sizeof(fields) / sizeof(fields[0]))
@@ -34,14 +33,13 @@ static u64 value_of(const struct ut_attr *attr, const struct field *f)
 	u64 value = 0;
 
 	memcpy(&value, (const char *)attr + f->offset, f->bytes);
-	return f->key == TASK_ATTR_PRIORITY || f->key == TASK_ATTR_CREDITS ?
-	       (u64)(s64)(s32)value : value;
+	return f->key == TASK_ATTR_PRIORITY || f->key == TASK_ATTR_CREDITS ? (u64)(s64)(s32)value :
+									     value;
 }
 
 static bool has_cpu(const struct ut_attr *attr, u32 cpu)
 {
-	return cpu / 64 < attr->affinity_words &&
-	       attr->affinity[cpu / 64] >> (cpu % 64) & 1;
+	return cpu / 64 < attr->affinity_words && attr->affinity[cpu / 64] >> (cpu % 64) & 1;
 }
 
 /* Return: 0; -EINVAL. */
@@ -51,13 +49,12 @@ int ut_attr_check(const struct ut_attr *attr)
 
 	if (attr->attr_bytes != sizeof(*attr) || attr->given >> NR_FIELDS)
 		return -EINVAL;
-	if ((attr->given & UT_GIVES_WEIGHT) &&
-	    (attr->weight < 1 || attr->weight > 10000))
+	if ((attr->given & UT_GIVES_WEIGHT) && (attr->weight < 1 || attr->weight > 10000))
 		return -EINVAL;
 	if ((attr->given & UT_GIVES_TICKETS) && !attr->tickets)
 		return -EINVAL;
-	if (attr->stack_bytes && (attr->stack_bytes < ut_stack_bytes_min() ||
-				  attr->stack_bytes > 1ULL << 40))
+	if (attr->stack_bytes &&
+	    (attr->stack_bytes < ut_stack_bytes_min() || attr->stack_bytes > 1ULL << 40))
 		return -EINVAL;
 	for (u32 cpu = 0; cpu < ut.nr_cpus && !has_any; cpu++)
 		has_any = has_cpu(attr, cpu);
@@ -179,8 +176,7 @@ static int change(struct ut_thread *t, const struct ut_attr *attr)
 	remember(t, attr);
 	for (u32 i = 1; i < NR_FIELDS && !err; i++) {
 		if (attr->given & 1U << i)
-			err = sl_task_set_attr(&t->core, fields[i].key,
-					       value_of(attr, &fields[i]));
+			err = sl_task_set_attr(&t->core, fields[i].key, value_of(attr, &fields[i]));
 	}
 	if (err || !attr->affinity)
 		return err;

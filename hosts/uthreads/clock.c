@@ -87,10 +87,9 @@ void ut_clock_init(void)
 		ut_pause();
 	last = compare_clocks();
 	if (last.cycles - first.cycles < UT_CALIBRATION_NS / 1000)
-		return;		/* slower than 1 MHz: too coarse */
+		return; /* slower than 1 MHz: too coarse */
 	ut_clock.base_cycles = last.cycles;
-	ut_clock.ns_per_cycle_q32 = ((last.ns - first.ns) << 32) /
-				    (last.cycles - first.cycles);
+	ut_clock.ns_per_cycle_q32 = ((last.ns - first.ns) << 32) / (last.cycles - first.cycles);
 }
 
 /* ---- what other processes took --------------------------------------------------
@@ -165,12 +164,10 @@ static u64 look(struct ut_cpu *cpu, u64 now_ns)
 	do {
 		if ((s64)(stolen_ns - known_ns) < STOLEN_MIN_NS)
 			return 0;
-	} while (!__atomic_compare_exchange_n(&cpu->k->stolen_ns, &known_ns, stolen_ns,
-					      false, __ATOMIC_RELAXED,
-					      __ATOMIC_RELAXED));
+	} while (!__atomic_compare_exchange_n(&cpu->k->stolen_ns, &known_ns, stolen_ns, false,
+					      __ATOMIC_RELAXED, __ATOMIC_RELAXED));
 	ut_note_away(cpu, stolen_ns - known_ns);
-	__atomic_fetch_add(&ut_taken_ns, (stolen_ns - known_ns) / ut.nr_cpus,
-			   __ATOMIC_RELAXED);
+	__atomic_fetch_add(&ut_taken_ns, (stolen_ns - known_ns) / ut.nr_cpus, __ATOMIC_RELAXED);
 	return stolen_ns - known_ns;
 }
 
@@ -253,8 +250,7 @@ u64 ut_stolen_ns(struct sl_task *t, u64 ran_ns)
 	if (stolen_ns > ran_ns)
 		stolen_ns = ran_ns;
 	cpu->k->settled_ns += stolen_ns;
-	sl_host_record(SL_RECORD_OVERHEAD, 0, cpu->id, SL_OVERHEAD_STOLEN,
-		       stolen_ns);
+	sl_host_record(SL_RECORD_OVERHEAD, 0, cpu->id, SL_OVERHEAD_STOLEN, stolen_ns);
 	return stolen_ns;
 }
 

@@ -27,10 +27,10 @@
 
 /* Names of files, up to what follows a name: version, or suffix. */
 static const char *const unsafe_names[] = {
-	"libc", "libpthread", "libdl", "librt", "libanl", "libresolv", "libnss", "ld",
-	"ld64", "libgcc_s", "libunwind", "libschedlab-uthreads", "libasan", "libtsan",
-	"libubsan", "liblsan", "libclang_rt", "libjemalloc", "libtcmalloc", "libmimalloc",
-	"libgomp", "libomp", "libiomp",
+	"libc",	       "libpthread",  "libdl",	  "librt",    "libanl",	     "libresolv",
+	"libnss",      "ld",	      "ld64",	  "libgcc_s", "libunwind",   "libschedlab-uthreads",
+	"libasan",     "libtsan",     "libubsan", "liblsan",  "libclang_rt", "libjemalloc",
+	"libtcmalloc", "libmimalloc", "libgomp",  "libomp",   "libiomp",
 };
 
 struct segment {
@@ -39,7 +39,7 @@ struct segment {
 };
 
 struct listing {
-	struct segment segments[SEGMENTS_MAX];	/* executable ones; what is beyond, is not safe */
+	struct segment segments[SEGMENTS_MAX]; /* executable ones; what is beyond, is not safe */
 	u32 nr;
 	bool has_program;
 };
@@ -48,8 +48,8 @@ uintptr_t ut_linker_start, ut_linker_end;
 
 /* Read in handlers: what was listed is complete before it is counted. */
 static struct listing listings[2];
-static u32 nr_listings;		/* the last one is listings[nr % 2]; 0: none; atomic */
-static sl_lock_t lock;		/* to make one */
+static u32 nr_listings; /* the last one is listings[nr % 2]; 0: none; atomic */
+static sl_lock_t lock;	/* to make one */
 
 static bool is_named(const char *path, const char *name)
 {
@@ -87,8 +87,8 @@ static int add_object(struct dl_phdr_info *info, size_t bytes, void *arg)
 {
 	struct listing *list = arg;
 	/* The program comes first, whatever its name. */
-	bool is_safe = !list->has_program || !(is_unsafe_name(info->dlpi_name) ||
-					       (ut_is_smp && has_own_tls(info)));
+	bool is_safe = !list->has_program ||
+		       !(is_unsafe_name(info->dlpi_name) || (ut_is_smp && has_own_tls(info)));
 
 	(void)bytes;
 	list->has_program = true;

@@ -96,8 +96,8 @@ static void sleep_in_kernel(struct ut_kthread *k, u64 until_ns)
 	ns += (u64)at.tv_nsec;
 	at.tv_sec += (time_t)(ns / 1000000000);
 	at.tv_nsec = (long)(ns % 1000000000);
-	syscall(SYS_futex, &k->doorbell, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG,
-		UT_BELL_ASLEEP, &at, NULL, FUTEX_BITSET_MATCH_ANY);
+	syscall(SYS_futex, &k->doorbell, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, UT_BELL_ASLEEP,
+		&at, NULL, FUTEX_BITSET_MATCH_ANY);
 }
 
 /*
@@ -144,8 +144,7 @@ static struct ut_cpu *doze(struct ut_kthread *k, u64 until_ns)
 					 __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
 		return k->cpu;
 	cpu = __atomic_load_n(&k->cpu, __ATOMIC_SEQ_CST);
-	if (!__atomic_load_n(&cpu->pending, __ATOMIC_SEQ_CST) ||
-	    (k->looks && !ut_is_wanted(cpu)))
+	if (!__atomic_load_n(&cpu->pending, __ATOMIC_SEQ_CST) || (k->looks && !ut_is_wanted(cpu)))
 		sleep_in_kernel(k, until_ns);
 	is_rung = __atomic_load_n(&k->doorbell, __ATOMIC_SEQ_CST) == UT_BELL_AWAKE;
 	woken_ns = is_rung ? READ_ONCE(k->rung_ns) : until_ns;
@@ -210,8 +209,9 @@ static void pin(struct ut_cpu *cpu)
 /* The calling kernel thread plays @cpu, and cannot be preempted. */
 void ut_cpu_set_tls(struct ut_cpu *cpu)
 {
-	ut_tls = (struct ut_tls){ .cpu = &cpu->hot, .preempt_count = 1, .cpu_idx = cpu->id,
-				  .core_cpu = cpu->core };
+	ut_tls = (struct ut_tls){
+		.cpu = &cpu->hot, .preempt_count = 1, .cpu_idx = cpu->id, .core_cpu = cpu->core
+	};
 }
 
 /* The calling kernel thread is @cpu's from now on; it cannot be preempted yet. */
@@ -236,8 +236,8 @@ static pthread_mutex_t ready_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t ready_cond = PTHREAD_COND_INITIALIZER;
 static u32 nr_ready;
 static int ready_err;
-static bool is_open;	/* the gate behind which all begin at once */
-static u64 opened_ns;	/* when it was opened */
+static bool is_open;  /* the gate behind which all begin at once */
+static u64 opened_ns; /* when it was opened */
 
 static void say_ready(int err)
 {
@@ -303,8 +303,8 @@ int ut_cpus_start(void)
 	is_open = false;
 	ready_err = ut_preempt_init_cpu(&ut.cpus[0]);
 	for (; !ready_err && nr_started < ut.nr_cpus; nr_started++) {
-		err = pthread_create(&ut.kthreads[nr_started].pthread, NULL,
-				     kernel_thread, &ut.cpus[nr_started]);
+		err = pthread_create(&ut.kthreads[nr_started].pthread, NULL, kernel_thread,
+				     &ut.cpus[nr_started]);
 		if (err)
 			break;
 	}
@@ -363,8 +363,8 @@ int ut_main_begin(struct ut_thread *t)
 	if (err)
 		return err;
 	ut_cpus_begin();
-	cpu->k->idle_sp = ut_context_make(cpu->k->idle_stack.low +
-				       cpu->k->idle_stack.bytes, idle_enter, cpu);
+	cpu->k->idle_sp = ut_context_make(cpu->k->idle_stack.low + cpu->k->idle_stack.bytes,
+					  idle_enter, cpu);
 	ut_sanitize_begin(&t->sanitized, true);
 	ut_sanitize_begin(&cpu->k->sanitized, false);
 	ut_switch_sanitized(t, NULL, cpu);

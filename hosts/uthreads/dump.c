@@ -18,15 +18,22 @@
 #define EXIT_DEADLOCK 70
 
 static const char *const wait_names[] = {
-	[UT_WAIT_NONE] = "nothing",	[UT_WAIT_JOIN] = "thread",
-	[UT_WAIT_SLEEP] = "time",	[UT_WAIT_MUTEX] = "mutex",
+	[UT_WAIT_NONE] = "nothing",
+	[UT_WAIT_JOIN] = "thread",
+	[UT_WAIT_SLEEP] = "time",
+	[UT_WAIT_MUTEX] = "mutex",
 	[UT_WAIT_ONCE] = "what is done once",
-	[UT_WAIT_READ] = "lock to read",	[UT_WAIT_WRITE] = "lock to write",
-	[UT_WAIT_COND] = "condition",	[UT_WAIT_SEM] = "semaphore",
-	[UT_WAIT_BARRIER] = "barrier",	[UT_WAIT_SEND] = "channel to have room",
-	[UT_WAIT_RECV] = "channel to hold a message", [UT_WAIT_SELECT] = "one of several channels",
+	[UT_WAIT_READ] = "lock to read",
+	[UT_WAIT_WRITE] = "lock to write",
+	[UT_WAIT_COND] = "condition",
+	[UT_WAIT_SEM] = "semaphore",
+	[UT_WAIT_BARRIER] = "barrier",
+	[UT_WAIT_SEND] = "channel to have room",
+	[UT_WAIT_RECV] = "channel to hold a message",
+	[UT_WAIT_SELECT] = "one of several channels",
 	[UT_WAIT_IO] = "I/O",
-	[UT_WAIT_ALL] = "all other threads", [UT_WAIT_OBJECT] = "object",
+	[UT_WAIT_ALL] = "all other threads",
+	[UT_WAIT_OBJECT] = "object",
 };
 
 /* "a[3] for mutex 0x7f.. of b[4]". Return: characters written. */
@@ -37,8 +44,7 @@ static u32 describe(char *to, u32 bytes, const struct ut_thread *t)
 	bool is_text = wait == UT_WAIT_OBJECT && object;
 	const char *what = is_text ? object : wait_names[wait];
 	const struct ut_thread *of = NULL;
-	u32 used = sl_print_to(to, bytes, "%s[%d] for %s", t->core.p.comm,
-			       t->core.p.pid, what);
+	u32 used = sl_print_to(to, bytes, "%s[%d] for %s", t->core.p.comm, t->core.p.pid, what);
 
 	if (is_text)
 		return used;
@@ -50,8 +56,8 @@ static u32 describe(char *to, u32 bytes, const struct ut_thread *t)
 		used += sl_print_to(to + used, bytes - used, " %p", object);
 	if (of)
 		used += sl_print_to(to + used, bytes - used, "%s %s[%d]",
-				    wait == UT_WAIT_MUTEX ? " of" : "",
-				    of->core.p.comm, of->core.p.pid);
+				    wait == UT_WAIT_MUTEX ? " of" : "", of->core.p.comm,
+				    of->core.p.pid);
 	return used;
 }
 
@@ -74,9 +80,8 @@ void ut_dump_threads(void)
 			continue;
 		used = sl_print_to(line, sizeof(line), "waits ");
 		used += describe(line + used, sizeof(line) - used, t);
-		sl_print_to(line + used, sizeof(line) - used,
-			    ", stack %p to %p at %p", (void *)t->stack.low,
-			    (void *)(t->stack.low + t->stack.bytes), t->sp);
+		sl_print_to(line + used, sizeof(line) - used, ", stack %p to %p at %p",
+			    (void *)t->stack.low, (void *)(t->stack.low + t->stack.bytes), t->sp);
 		sl_host_print(line);
 	}
 }
@@ -133,12 +138,10 @@ void ut_look_for_deadlock(u64 idle)
 			pid = t->core.p.pid;
 		if (used > sizeof(text) - 160)
 			continue;
-		used += sl_print_to(text + used, sizeof(text) - used, "%s",
-				    nr > 1 ? ", " : "");
+		used += sl_print_to(text + used, sizeof(text) - used, "%s", nr > 1 ? ", " : "");
 		used += describe(text + used, sizeof(text) - used, t);
 	}
-	ut_fail(-EDEADLK, "nothing can happen any more, %u threads wait: %s", nr,
-		text);
+	ut_fail(-EDEADLK, "nothing can happen any more, %u threads wait: %s", nr, text);
 	if (ut.on_deadlock) {
 		ut.on_deadlock(ut.error, pid);
 		return;

@@ -119,18 +119,17 @@ static void on_fault(int signal, siginfo_t *info, void *context)
 	if (cpu && ut.is_running)
 		report = sl_cpu_report(cpu->id);
 	if (report.callback && info->si_code > 0)
-		name_policy(&report, "crashed", signal == SIGILL ?
-			    "an index outside of its array, or another trap" :
-			    strsignal(signal));
+		name_policy(&report, "crashed",
+			    signal == SIGILL ? "an index outside of its array, or another trap" :
+					       strsignal(signal));
 	if (signal == SIGFPE || signal == SIGILL || !is_overflow(t, info->si_addr, context)) {
 		pass_on(signal, info, context);
 		return;
 	}
 	sl_print_to(line, sizeof(line),
 		    "stack overflow: thread %s[%d] has used up its %llu bytes (address %p, stack %p to %p); give it more with ut_attr.stack_bytes",
-		    t->core.p.comm, t->core.p.pid,
-		    (unsigned long long)t->stack.bytes, info->si_addr,
-		    (void *)t->stack.low, (void *)(t->stack.low + t->stack.bytes));
+		    t->core.p.comm, t->core.p.pid, (unsigned long long)t->stack.bytes,
+		    info->si_addr, (void *)t->stack.low, (void *)(t->stack.low + t->stack.bytes));
 	sl_host_print(line);
 	abort();
 }
@@ -163,7 +162,7 @@ void ut_dump(void)
 
 #define EXIT_CHILD 70
 
-static bool is_forked;	/* this process is the child of one whose machine ran */
+static bool is_forked; /* this process is the child of one whose machine ran */
 
 /*
  * The child has one kernel thread, whatever ran on the others stands still, and
@@ -191,7 +190,8 @@ _Noreturn void ut_fault_no_machine(void)
 		sl_host_print("ut_thread_exit() was called outside the threads of ut_init()");
 		abort();
 	}
-	sl_host_print("a thread ended in a child of fork(), which has no other: a child has to call exec or _exit");
+	sl_host_print(
+		"a thread ended in a child of fork(), which has no other: a child has to call exec or _exit");
 	_exit(EXIT_CHILD);
 }
 
@@ -221,8 +221,8 @@ _Unwind_Reason_Code ut_personality(int version, _Unwind_Action actions,
 		return _URC_CONTINUE_UNWIND;
 	sl_print_to(line, sizeof(line), "%s thread %s[%d]",
 		    actions & _UA_FORCE_UNWIND ?
-		    "pthread_exit() or pthread_cancel(), which end a kernel thread, met" :
-		    "an exception left the function of",
+			    "pthread_exit() or pthread_cancel(), which end a kernel thread, met" :
+			    "an exception left the function of",
 		    t->core.p.comm, t->core.p.pid);
 	sl_host_print(line);
 	if (actions & _UA_FORCE_UNWIND)
@@ -237,8 +237,8 @@ int ut_fault_init_cpu(struct ut_cpu *cpu)
 {
 	stack_t stack = { .ss_size = HANDLER_STACK_BYTES };
 
-	stack.ss_sp = mmap(NULL, stack.ss_size, PROT_READ | PROT_WRITE,
-			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	stack.ss_sp = mmap(NULL, stack.ss_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			   -1, 0);
 	if (stack.ss_sp == MAP_FAILED)
 		return -ENOMEM;
 	cpu->k->fault_stack = stack.ss_sp;
@@ -270,8 +270,7 @@ void ut_fault_init(void)
 	 */
 	act.sa_sigaction = on_quit;
 	act.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
-	has_quit = !(ut.flags & UT_NO_SIGQUIT) &&
-		   !sigaction(SIGQUIT, &act, &old_quit);
+	has_quit = !(ut.flags & UT_NO_SIGQUIT) && !sigaction(SIGQUIT, &act, &old_quit);
 }
 
 void ut_fault_exit(void)

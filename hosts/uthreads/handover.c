@@ -53,8 +53,7 @@ void ut_wake_kthread(struct ut_kthread *k)
 	if (__atomic_compare_exchange_n(&k->doorbell, &asleep, UT_BELL_AWAKE, false,
 					__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) &&
 	    !ut_io_wake(k))
-		syscall(SYS_futex, &k->doorbell, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, NULL,
-			NULL, 0);
+		syscall(SYS_futex, &k->doorbell, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, NULL, NULL, 0);
 }
 
 /**
@@ -133,8 +132,7 @@ static void let_go(struct ut_kthread *other, struct ut_cpu *cpu, u32 bell)
 	u64 until_ns = READ_ONCE(other->until_ns);
 
 	__atomic_store_n(&other->doorbell, bell, __ATOMIC_SEQ_CST);
-	if (__atomic_load_n(&cpu->pending, __ATOMIC_SEQ_CST) ||
-	    ut_timers_first_ns(cpu) < until_ns)
+	if (__atomic_load_n(&cpu->pending, __ATOMIC_SEQ_CST) || ut_timers_first_ns(cpu) < until_ns)
 		ut_wake_kthread(other);
 }
 
@@ -158,8 +156,8 @@ struct ut_cpu *ut_take_over(struct ut_cpu *cpu)
 		other = __atomic_load_n(&to->k, __ATOMIC_SEQ_CST);
 		bell = __atomic_load_n(&other->doorbell, __ATOMIC_SEQ_CST);
 	} while (bell == UT_BELL_AWAKE && READ_ONCE(to->pending) && !ut_is_wanted(to));
-	if (smp_load_acquire(&ut.is_stopping) || cpu->nr_bound ||
-	    READ_ONCE(to->nr_bound) || !READ_ONCE(to->pending) || !is_parked(bell) ||
+	if (smp_load_acquire(&ut.is_stopping) || cpu->nr_bound || READ_ONCE(to->nr_bound) ||
+	    !READ_ONCE(to->pending) || !is_parked(bell) ||
 	    !__atomic_compare_exchange_n(&other->doorbell, &bell, UT_BELL_TAKEN, false,
 					 __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
 		give_kick(cpu);

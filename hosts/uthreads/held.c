@@ -56,8 +56,7 @@ static int add_module(struct dl_phdr_info *info, size_t bytes, void *arg)
 	for (u32 i = 0; at && i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
 
-		if (p->p_type == PT_TLS &&
-		    at + p->p_memsz + GAP_BYTES >= cpu->k->tls_start &&
+		if (p->p_type == PT_TLS && at + p->p_memsz + GAP_BYTES >= cpu->k->tls_start &&
 		    at <= cpu->k->tls_end + GAP_BYTES)
 			widen(cpu, at, at + p->p_memsz);
 	}
@@ -90,15 +89,13 @@ void ut_held_init_cpu(struct ut_cpu *cpu)
  *
  * Context: in the handler, on the thread's stack.
  */
-__attribute__((no_sanitize("address", "thread")))
-bool ut_holds_tls(const struct ut_cpu *cpu, const struct ut_thread *t,
-		  const void *frame)
+__attribute__((no_sanitize("address", "thread"))) bool
+ut_holds_tls(const struct ut_cpu *cpu, const struct ut_thread *t, const void *frame)
 {
 	uintptr_t bytes = cpu->k->tls_end - cpu->k->tls_start;
 	uintptr_t linker_bytes = ut_linker_end - ut_linker_start;
 	const uintptr_t *at = frame;
-	const uintptr_t *top = (const uintptr_t *)(t->stack.low +
-						   t->stack.bytes);
+	const uintptr_t *top = (const uintptr_t *)(t->stack.low + t->stack.bytes);
 
 	if ((uintptr_t)top - (uintptr_t)at > STACK_BYTES_MAX)
 		return true;

@@ -95,8 +95,7 @@ void sl_host_free(void *mem, u64 bytes)
 /* splitmix64 (Steele, Lea and Flood 2014), its upper half. */
 u32 sl_host_random(void)
 {
-	u64 z = __atomic_add_fetch(&ut.random, 0x9e3779b97f4a7c15ULL,
-				   __ATOMIC_RELAXED);
+	u64 z = __atomic_add_fetch(&ut.random, 0x9e3779b97f4a7c15ULL, __ATOMIC_RELAXED);
 
 	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
 	z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
@@ -132,8 +131,8 @@ void sl_host_print(const char *line)
 	u64 now_ns = ut_clock_ns();
 	u32 used;
 
-	used = sl_print_to(text, sizeof(text) - 1, "%llu.%09llu %s",
-			   now_ns / 1000000000, now_ns % 1000000000, line);
+	used = sl_print_to(text, sizeof(text) - 1, "%llu.%09llu %s", now_ns / 1000000000,
+			   now_ns % 1000000000, line);
 	text[used] = '\n';
 	if (write(STDERR_FILENO, text, used + 1) < 0)
 		return;
@@ -150,8 +149,8 @@ void sl_host_panic(const char *file, int line, const char *what)
 {
 	char text[256];
 
-	sl_print_to(text, sizeof(text),
-		    "schedlab bug: %s:%d: assertion failed: %s", file, line, what);
+	sl_print_to(text, sizeof(text), "schedlab bug: %s:%d: assertion failed: %s", file, line,
+		    what);
 	sl_host_print(text);
 	abort();
 }

@@ -21,13 +21,13 @@
 /* More than one kernel thread; constant while any of them is in the core. */
 #pragma GCC visibility push(hidden)
 extern bool ut_is_smp;
-extern bool ut_has_records;	/* otherwise sl_host_record() does nothing */
+extern bool ut_has_records; /* otherwise sl_host_record() does nothing */
 
 /*
  * A signal takes 5 to 40 us from its tick to the first instruction of the next
  * thread.
  */
-extern u64 ut_tick_late_ns;	/* constant like ut_is_smp */
+extern u64 ut_tick_late_ns; /* constant like ut_is_smp */
 
 typedef struct {
 	u32 is_held;
@@ -47,8 +47,7 @@ sl_inline void sl_lock(sl_lock_t *lock)
 	 * under this lock, looks at what the thread is doing, and the thread does the
 	 * opposite. RISC-V lets a reading pass an earlier writing.
 	 */
-	if (unlikely(ut_is_smp) &&
-	    __atomic_exchange_n(&lock->is_held, 1, __ATOMIC_SEQ_CST))
+	if (unlikely(ut_is_smp) && __atomic_exchange_n(&lock->is_held, 1, __ATOMIC_SEQ_CST))
 		ut_lock_wait(lock);
 }
 
@@ -70,7 +69,7 @@ sl_inline void sl_unlock(sl_lock_t *lock)
  */
 struct ut_clock {
 	u64 base_cycles;
-	u64 ns_per_cycle_q32;	/* 32 bits behind the point; 0: ask the kernel */
+	u64 ns_per_cycle_q32; /* 32 bits behind the point; 0: ask the kernel */
 };
 extern struct ut_clock ut_clock;
 sl_cold u64 ut_kernel_clock_ns(void);
@@ -80,18 +79,19 @@ sl_inline u64 ut_clock_ns(void)
 	if (unlikely(!ut_clock.ns_per_cycle_q32))
 		return ut_kernel_clock_ns();
 	return (u64)((unsigned __int128)(ut_cycles() - ut_clock.base_cycles) *
-			     ut_clock.ns_per_cycle_q32 >> 32);
+			     ut_clock.ns_per_cycle_q32 >>
+		     32);
 }
 
 /* What each kernel thread keeps for the inline functions; see struct ut_cpu. */
 struct ut_cpu_inline {
-	u64 now_ns;		/* what the clock said last */
-	u64 policy_ns;		/* and the policy's */
-	u64 looked_ns;		/* when it was asked what other processes took; atomic */
-	u64 switch_ns;		/* between two runs, with several kernel threads */
-	bool is_held;		/* and says until the next switch, see ut_thread_exit() */
-	bool has_waited;	/* for another CPU, since the last switch */
-	struct sl_record *record_at;	/* next free one */
+	u64 now_ns;		     /* what the clock said last */
+	u64 policy_ns;		     /* and the policy's */
+	u64 looked_ns;		     /* when it was asked what other processes took; atomic */
+	u64 switch_ns;		     /* between two runs, with several kernel threads */
+	bool is_held;		     /* and says until the next switch, see ut_thread_exit() */
+	bool has_waited;	     /* for another CPU, since the last switch */
+	struct sl_record *record_at; /* next free one */
 	struct sl_record *record_end;
 };
 
@@ -117,7 +117,7 @@ sl_inline u64 sl_host_now_ns(void)
  * a CPU was taken away on average. What another CPU lost is found after the fact: then
  * the clock waits until it is right, and never goes back.
  */
-extern u64 ut_taken_ns;		/* per CPU; atomic */
+extern u64 ut_taken_ns; /* per CPU; atomic */
 
 /*
  * A CPU that has not asked for so long may have been taken away: asking the kernel
@@ -172,7 +172,7 @@ sl_inline u64 ut_switched_ns(const struct sl_task *t)
 	now_ns = sl_host_now_ns();
 	here->switch_ns += now_ns - from_ns;
 	if (unlikely((s64)(now_ns - __atomic_load_n(&here->looked_ns, __ATOMIC_RELAXED)) >=
-			UT_STOLEN_FROM_NS))
+		     UT_STOLEN_FROM_NS))
 		ut_stolen_switch(from_ns, now_ns);
 	return now_ns;
 }
@@ -231,8 +231,7 @@ sl_inline bool sl_bit_test_and_clear(u64 *words, u32 bit)
 sl_inline bool sl_cas_u64(u64 *at, u64 old, u64 new)
 {
 	if (unlikely(ut_is_smp))
-		return __atomic_compare_exchange_n(at, &old, new, false,
-						   __ATOMIC_SEQ_CST,
+		return __atomic_compare_exchange_n(at, &old, new, false, __ATOMIC_SEQ_CST,
 						   __ATOMIC_SEQ_CST);
 	if (*at != old)
 		return false;

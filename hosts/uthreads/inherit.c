@@ -32,8 +32,7 @@ static bool has_priority(const struct ut_thread *t)
 
 static struct ut_thread *owner_of(const ut_mutex *m)
 {
-	uintptr_t owner = (uintptr_t)__atomic_load_n(&m->owner_,
-						     __ATOMIC_SEQ_CST);
+	uintptr_t owner = (uintptr_t)__atomic_load_n(&m->owner_, __ATOMIC_SEQ_CST);
 
 	return (struct ut_thread *)(owner & ~1UL);
 }
@@ -57,12 +56,12 @@ void ut_inherit_from(ut_mutex *m, const struct ut_thread *waiter)
 	for (u32 i = 0; m && m->flags_ && i < CHAIN_MAX; i++) {
 		donate(m, priority);
 		owner = owner_of(m);
-		if (!owner || !has_priority(owner) ||
-		    !is_more_urgent(m, priority, owner->priority))
+		if (!owner || !has_priority(owner) || !is_more_urgent(m, priority, owner->priority))
 			break;
 		ut_attr_set_priority(owner, priority);
 		m = smp_load_acquire(&owner->wait) == UT_WAIT_MUTEX ?
-		    (ut_mutex *)(uintptr_t)READ_ONCE(owner->wait_object) : NULL;
+			    (ut_mutex *)(uintptr_t)READ_ONCE(owner->wait_object) :
+			    NULL;
 	}
 	sl_unlock(&inherit_lock);
 }
@@ -100,7 +99,7 @@ int ut_inherit_give(struct ut_thread *t, s32 priority)
 	sl_lock(&inherit_lock);
 	/* Which way is more urgent, the loan itself says. */
 	if (has_priority(t) && (t->priority < own ? t->priority < priority :
-				t->priority > own && t->priority > priority))
+						    t->priority > own && t->priority > priority))
 		in_effect = t->priority;
 	t->attr.priority = priority;
 	t->priority = in_effect;

@@ -57,16 +57,14 @@ static int read_config(const struct ut_config *c)
 			       c->config_bytes, sizeof(*c));
 	ut.nr_cpus = c->nr_cpus ? c->nr_cpus : nr_online();
 	if (ut.nr_cpus > SCX_CPUS_MAX)
-		return ut_fail(-EINVAL, "nr_cpus is %u; at most %u", ut.nr_cpus,
-			       SCX_CPUS_MAX);
+		return ut_fail(-EINVAL, "nr_cpus is %u; at most %u", ut.nr_cpus, SCX_CPUS_MAX);
 	ut.threads_max = c->threads_max ? c->threads_max : THREADS_MAX;
 	if (ut.threads_max > 1U << 26)
-		return ut_fail(-EINVAL, "threads_max is %u; at most %u",
-			       ut.threads_max, 1U << 26);
+		return ut_fail(-EINVAL, "threads_max is %u; at most %u", ut.threads_max, 1U << 26);
 	ut.stack_bytes = c->stack_bytes ? c->stack_bytes : STACK_BYTES;
 	if (ut.stack_bytes < ut_stack_bytes_min())
-		return ut_fail(-EINVAL, "stack_bytes is %zu; here at least %zu",
-			       ut.stack_bytes, ut_stack_bytes_min());
+		return ut_fail(-EINVAL, "stack_bytes is %zu; here at least %zu", ut.stack_bytes,
+			       ut_stack_bytes_min());
 	ut.stack_bytes = ut_stack_round(ut.stack_bytes);
 	ut.tick_ns = c->tick_ns;
 	if (ut.tick_ns && (ut.tick_ns < 10000 || ut.tick_ns > 10000000000ULL))
@@ -74,12 +72,13 @@ static int read_config(const struct ut_config *c)
 			       (unsigned long long)ut.tick_ns);
 	ut.signal = c->preempt_signal ? c->preempt_signal : SIGURG;
 	if (ut.signal == SIGSEGV || ut.signal == SIGBUS || ut.signal == SIGQUIT)
-		return ut_fail(-EINVAL, "preempt_signal is %d, which has another meaning here; SIGURG is usual",
+		return ut_fail(-EINVAL,
+			       "preempt_signal is %d, which has another meaning here; SIGURG is usual",
 			       ut.signal);
 	ut.flags = c->flags;
 	if (ut.flags & ~FLAGS_ALL)
-		return ut_fail(-EINVAL, "flags are 0x%x; of these, 0x%x are unknown",
-			       ut.flags, ut.flags & ~FLAGS_ALL);
+		return ut_fail(-EINVAL, "flags are 0x%x; of these, 0x%x are unknown", ut.flags,
+			       ut.flags & ~FLAGS_ALL);
 	if (UT_HAS_FORCED_POINTS && getenv("UT_FORCED_POINTS"))
 		ut.forced_points = (u32)atoi(getenv("UT_FORCED_POINTS"));
 	ut.random = c->seed;
@@ -184,14 +183,15 @@ static int say_why(int err)
 int ut_init(const struct ut_config *config)
 {
 	static const struct ut_config defaults = UT_CONFIG_INIT;
-	static const struct ut_attr attr = { .attr_bytes = sizeof(attr),
-					     .name = "main" };
+	static const struct ut_attr attr = { .attr_bytes = sizeof(attr), .name = "main" };
 	int err;
 
 	if (ut.is_running)
 		return -EBUSY;
 	if (ut_fault_is_forked())
-		return ut_fail(-EPERM, "this is the child of a process that was forked while its threads ran; exec() first");
+		return ut_fail(
+			-EPERM,
+			"this is the child of a process that was forked while its threads ran; exec() first");
 	memset(&ut, 0, sizeof(ut));
 	err = build(config ? config : &defaults);
 	if (!err)

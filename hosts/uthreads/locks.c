@@ -102,25 +102,25 @@ typedef pthread_rwlock_t rwlock;
 typedef pthread_spinlock_t spinlock;
 typedef const struct timespec deadline;
 
-LOCK(pthread_mutex_lock, (mutex *l), (l))
-LOCK(pthread_mutex_trylock, (mutex *l), (l))
-LOCK(pthread_mutex_timedlock, (mutex *l, deadline *at), (l, at))
-LOCK(pthread_mutex_clocklock, (mutex *l, clockid_t c, deadline *at), (l, c, at))
-UNLOCK(pthread_mutex_unlock, (mutex *l), (l))
+LOCK(pthread_mutex_lock, (mutex * l), (l))
+LOCK(pthread_mutex_trylock, (mutex * l), (l))
+LOCK(pthread_mutex_timedlock, (mutex * l, deadline *at), (l, at))
+LOCK(pthread_mutex_clocklock, (mutex * l, clockid_t c, deadline *at), (l, c, at))
+UNLOCK(pthread_mutex_unlock, (mutex * l), (l))
 
-LOCK(pthread_rwlock_rdlock, (rwlock *l), (l))
-LOCK(pthread_rwlock_wrlock, (rwlock *l), (l))
-LOCK(pthread_rwlock_tryrdlock, (rwlock *l), (l))
-LOCK(pthread_rwlock_trywrlock, (rwlock *l), (l))
-LOCK(pthread_rwlock_timedrdlock, (rwlock *l, deadline *at), (l, at))
-LOCK(pthread_rwlock_timedwrlock, (rwlock *l, deadline *at), (l, at))
-LOCK(pthread_rwlock_clockrdlock, (rwlock *l, clockid_t c, deadline *at), (l, c, at))
-LOCK(pthread_rwlock_clockwrlock, (rwlock *l, clockid_t c, deadline *at), (l, c, at))
-UNLOCK(pthread_rwlock_unlock, (rwlock *l), (l))
+LOCK(pthread_rwlock_rdlock, (rwlock * l), (l))
+LOCK(pthread_rwlock_wrlock, (rwlock * l), (l))
+LOCK(pthread_rwlock_tryrdlock, (rwlock * l), (l))
+LOCK(pthread_rwlock_trywrlock, (rwlock * l), (l))
+LOCK(pthread_rwlock_timedrdlock, (rwlock * l, deadline *at), (l, at))
+LOCK(pthread_rwlock_timedwrlock, (rwlock * l, deadline *at), (l, at))
+LOCK(pthread_rwlock_clockrdlock, (rwlock * l, clockid_t c, deadline *at), (l, c, at))
+LOCK(pthread_rwlock_clockwrlock, (rwlock * l, clockid_t c, deadline *at), (l, c, at))
+UNLOCK(pthread_rwlock_unlock, (rwlock * l), (l))
 
-LOCK(pthread_spin_lock, (spinlock *l), (l))
-LOCK(pthread_spin_trylock, (spinlock *l), (l))
-UNLOCK(pthread_spin_unlock, (spinlock *l), (l))
+LOCK(pthread_spin_lock, (spinlock * l), (l))
+LOCK(pthread_spin_trylock, (spinlock * l), (l))
+UNLOCK(pthread_spin_unlock, (spinlock * l), (l))
 
 /* While the function runs, others wait for it. */
 int pthread_once(pthread_once_t *once, void (*function)(void))

@@ -43,8 +43,7 @@ void ut_threads_exit(void)
 
 	/* A place keeps the masks of its first thread that had an affinity. */
 	for (u32 i = 0; ut.threads && i < ut.nr_threads_used; i++)
-		sl_host_free(ut.threads[i].core.own_mask,
-			     2 * sizeof(struct cpumask));
+		sl_host_free(ut.threads[i].core.own_mask, 2 * sizeof(struct cpumask));
 	sl_host_free(ut.threads, threads_bytes < 65536 ? 65536 : threads_bytes);
 	sl_host_free(ut.slot_of_pid, (ut.pid_mask + 1ULL) * sizeof(u32));
 	ut.threads = NULL;
@@ -178,9 +177,8 @@ s32 ut_pid_take(const struct ut_thread *t)
 		at = ut_slot_of_pid(pid);
 		free = 0;
 	} while (!pid || READ_ONCE(*at) ||
-		 (ut_is_smp &&
-		  !__atomic_compare_exchange_n(at, &free, t->slot + 1, false,
-					       __ATOMIC_RELAXED, __ATOMIC_RELAXED)));
+		 (ut_is_smp && !__atomic_compare_exchange_n(at, &free, t->slot + 1, false,
+							    __ATOMIC_RELAXED, __ATOMIC_RELAXED)));
 	WRITE_ONCE(*at, t->slot + 1);
 	ut_prefetch(ut_slot_of_pid(pid + 1));
 	return pid;

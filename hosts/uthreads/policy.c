@@ -68,11 +68,15 @@ int ut_policy_open(const char *path, const char *const *sets)
 		return ut_fail(err, "policy %s: %s", path, strerror(-err));
 	err = sl_policy_file_open(&file, is_name ? found : path, why, sizeof(why));
 	if (err)
-		return ut_fail(err, "%s%s", why, is_name && err == -ENOENT ?
-			       "; a policy of your own is named with its path, or UT_POLICIES with its folder" : "");
+		return ut_fail(
+			err, "%s%s", why,
+			is_name && err == -ENOENT ?
+				"; a policy of your own is named with its path, or UT_POLICIES with its folder" :
+				"");
 	if (file.user_half) {
 		sl_policy_file_close(&file);
-		return ut_fail(-EOPNOTSUPP, "policy %s: decides in a process of its own, which only the simulator has",
+		return ut_fail(-EOPNOTSUPP,
+			       "policy %s: decides in a process of its own, which only the simulator has",
 			       path);
 	}
 	for (; sets && *sets; sets++) {
@@ -116,7 +120,7 @@ void ut_policy_close(void)
 	sl_policy_file_close(&file);
 }
 
-static ut_mutex change_lock;	/* one change at a time */
+static ut_mutex change_lock; /* one change at a time */
 
 static int change(const char *path, const char *const *sets)
 {
@@ -165,10 +169,9 @@ void ut_policy_failed(const struct scx_exit_info *info, s32 pid)
 		return;
 	ut.failed_kind = info->kind;
 	ut.failed_pid = pid;
-	ut_fail(-EIO, "policy '%s' failed: %s: %s", sl_report().policy,
-		info->reason, info->msg);
+	ut_fail(-EIO, "policy '%s' failed: %s: %s", sl_report().policy, info->reason, info->msg);
 	if (ut.on_last)
-		return;		/* the runner says it in its own way */
+		return; /* the runner says it in its own way */
 	sl_print_to(line, sizeof(line), "%s", ut.error);
 	sl_host_print(line);
 }

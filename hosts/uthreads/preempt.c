@@ -39,7 +39,7 @@
 u64 ut_tick_late_ns;
 
 static pid_t process;
-static struct sigaction old_action;	/* of the program, before us */
+static struct sigaction old_action; /* of the program, before us */
 
 static uintptr_t pc_of(const ucontext_t *context)
 {
@@ -78,15 +78,13 @@ static u64 tick_due_ns(const struct ut_cpu *cpu)
 		return tick_before(cpu, cpu->ticked_ns) + ut.tick_ns;
 	if (slice_ns > UT_NEVER / 8)
 		return UT_NEVER;
-	return tick_before(cpu, READ_ONCE(t->exec_start_ns) + slice_ns - late_ns - 1) +
-	       ut.tick_ns;
+	return tick_before(cpu, READ_ONCE(t->exec_start_ns) + slice_ns - late_ns - 1) + ut.tick_ns;
 }
 
 static void note_armed(struct ut_kthread *k, u64 at_ns)
 {
 	k->armed_ns = at_ns;
-	k->armed_floor_ns = at_ns == UT_NEVER ? UT_NEVER :
-						at_ns - ut.tick_ns + ut_tick_late_ns;
+	k->armed_floor_ns = at_ns == UT_NEVER ? UT_NEVER : at_ns - ut.tick_ns + ut_tick_late_ns;
 }
 
 static void set_timer(struct ut_cpu *cpu, u64 at_ns)
@@ -105,7 +103,8 @@ static void set_timer(struct ut_cpu *cpu, u64 at_ns)
 static void note_timer(struct ut_kthread *k)
 {
 	note_armed(k, UT_NEVER);
-	__atomic_fetch_or(&__atomic_load_n(&k->cpu, __ATOMIC_RELAXED)->pending, UT_PENDING_TIMER, __ATOMIC_RELAXED);
+	__atomic_fetch_or(&__atomic_load_n(&k->cpu, __ATOMIC_RELAXED)->pending, UT_PENDING_TIMER,
+			  __ATOMIC_RELAXED);
 }
 
 /* Set the timer for the first thing that is due; earlier it may stay. */
@@ -271,8 +270,7 @@ static bool has_own_mask(const struct ut_cpu *cpu, const ucontext_t *context)
  *
  * Return: whether this is a moment to stop the thread.
  */
-static bool is_good_moment(struct ut_cpu *cpu, const ucontext_t *context,
-			   bool *is_bound)
+static bool is_good_moment(struct ut_cpu *cpu, const ucontext_t *context, bool *is_bound)
 {
 	*is_bound = false;
 	if (!ut_code_may_stop(pc_of(context)))
@@ -281,8 +279,7 @@ static bool is_good_moment(struct ut_cpu *cpu, const ucontext_t *context,
 		*is_bound = true;
 	else if (ut_is_smp && !(ut.flags & UT_MIGRATE_PREEMPTED))
 		*is_bound = ut_holds_tls(cpu, cpu->curr, context);
-	if (!*is_bound || cpu->curr->free_mask ||
-	    ++cpu->nr_retries > RETRIES_MAX) {
+	if (!*is_bound || cpu->curr->free_mask || ++cpu->nr_retries > RETRIES_MAX) {
 		cpu->nr_retries = 0;
 		return true;
 	}
@@ -373,14 +370,13 @@ static void set_signals_of_program(sigset_t *set)
 /* Return: 0 or -errno. Context: before any kernel thread runs a thread. */
 int ut_preempt_init(void)
 {
-	struct sigaction act = { .sa_sigaction = on_signal,
-				 .sa_flags = SA_SIGINFO | SA_RESTART };
+	struct sigaction act = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART };
 
 	ut_code_init();
 	set_signals_of_program(&act.sa_mask);
 	if (sigaction(ut.signal, &act, &old_action))
-		return ut_fail(-errno, "signal %d cannot be used for preemption: %s",
-			       ut.signal, strerror(errno));
+		return ut_fail(-errno, "signal %d cannot be used for preemption: %s", ut.signal,
+			       strerror(errno));
 	process = getpid();
 	ut_fault_init();
 	return 0;
@@ -408,8 +404,7 @@ static bool start_beat(struct ut_cpu *cpu, struct sigevent event)
 /* Context: on @cpu's own kernel thread. Return: 0 or -errno. */
 int ut_preempt_init_cpu(struct ut_cpu *cpu)
 {
-	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID,
-				  .sigev_signo = ut.signal };
+	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = ut.signal };
 	sigset_t set;
 	int err = ut_fault_init_cpu(cpu);
 
@@ -424,8 +419,7 @@ int ut_preempt_init_cpu(struct ut_cpu *cpu)
 	note_armed(cpu->k, UT_NEVER);
 	cpu->k->has_beat = start_beat(cpu, event);
 	cpu->k->has_timer = !timer_create(CLOCK_MONOTONIC, &event, &cpu->k->timer);
-	return cpu->k->has_timer ? 0 : ut_fail(-errno, "timer_create: %s",
-					    strerror(errno));
+	return cpu->k->has_timer ? 0 : ut_fail(-errno, "timer_create: %s", strerror(errno));
 }
 
 void ut_preempt_exit_cpu(struct ut_cpu *cpu)

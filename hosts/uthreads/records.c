@@ -205,7 +205,8 @@ int ut_records_close(void)
 	if (logs)
 		merge();
 	for (u32 i = 0; logs && i < ut.nr_cpus; i++) {
-		struct sl_record lost = { .t_ns = end.t_ns, .cpu = (u16)i,
+		struct sl_record lost = { .t_ns = end.t_ns,
+					  .cpu = (u16)i,
 					  .kind = SL_RECORD_LOST,
 					  .arg = logs[i].nr_lost };
 

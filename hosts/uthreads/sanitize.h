@@ -40,8 +40,8 @@
 
 /* What a sanitizer keeps of a stack that is not in use. */
 struct ut_sanitized {
-	void *fake;		/* ASan's own stack beside it */
-	void *fiber;		/* TSan's */
+	void *fake;  /* ASan's own stack beside it */
+	void *fiber; /* TSan's */
 };
 
 #if defined(UT_ASAN)
@@ -64,8 +64,7 @@ static inline void ut_sanitize_begin(struct ut_sanitized *s, int is_current)
 	s->fake = NULL;
 #endif
 #if defined(UT_TSAN)
-	s->fiber = is_current ? __tsan_get_current_fiber() :
-				__tsan_create_fiber(0);
+	s->fiber = is_current ? __tsan_get_current_fiber() : __tsan_create_fiber(0);
 #endif
 }
 
@@ -80,9 +79,8 @@ static inline void ut_sanitize_end(struct ut_sanitized *s)
 }
 
 /* Just before the switch to the stack of @bytes from @low. */
-static inline void ut_sanitize_leave(struct ut_sanitized *from,
-				     struct ut_sanitized *to, const void *low,
-				     size_t bytes)
+static inline void ut_sanitize_leave(struct ut_sanitized *from, struct ut_sanitized *to,
+				     const void *low, size_t bytes)
 {
 	(void)from;
 	(void)to;

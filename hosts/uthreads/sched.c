@@ -55,8 +55,7 @@ void *ut_context_make(void *stack_top, void *(*fn)(void *), void *arg)
 }
 
 /* C++ keeps the exceptions that are being handled by kernel thread. */
-static void switch_exceptions(void **globals, struct ut_thread *from,
-			      struct ut_thread *to)
+static void switch_exceptions(void **globals, struct ut_thread *from, struct ut_thread *to)
 {
 	if (from) {
 		from->eh_globals[0] = globals[0];
@@ -72,18 +71,16 @@ static struct ut_sanitized *sanitized_of(struct ut_cpu *cpu)
 	if (cpu->curr)
 		return &cpu->curr->sanitized;
 	return ut.main && smp_load_acquire(&ut.main->has_ended) ? &ut.main->sanitized :
-							 &cpu->k->sanitized;
+								  &cpu->k->sanitized;
 }
 
 /* From one stack to another; NULL: that of @cpu's idle loop. */
-void ut_switch_sanitized(struct ut_thread *from, struct ut_thread *to,
-			 struct ut_cpu *cpu)
+void ut_switch_sanitized(struct ut_thread *from, struct ut_thread *to, struct ut_cpu *cpu)
 {
 	const struct ut_stack *stack = to ? &to->stack : &cpu->k->idle_stack;
 
 	ut_sanitize_leave(from ? &from->sanitized : &cpu->k->sanitized,
-			  to ? &to->sanitized : &cpu->k->sanitized, stack->low,
-			  stack->bytes);
+			  to ? &to->sanitized : &cpu->k->sanitized, stack->low, stack->bytes);
 	ut_switch(from ? &from->sp : &cpu->k->idle_sp, to ? to->sp : cpu->k->idle_sp);
 }
 
@@ -110,8 +107,7 @@ sl_inline void finish_switch(void);
  * @next: NULL: the idle loop. Returns when the caller's turn has come again. Never
  * in line: the one place that ut_switch() is called from; see there.
  */
-static __noinline __flatten void switch_to(struct ut_cpu *cpu,
-					       struct ut_thread *next)
+static __noinline __flatten void switch_to(struct ut_cpu *cpu, struct ut_thread *next)
 {
 	struct ut_thread *prev = cpu->curr;
 
@@ -295,8 +291,7 @@ sl_inline void finish_switch(void)
 		cpu->k->armed_ns = cpu->k->armed_floor_ns = UT_NEVER;
 	if (unlikely(cpu->k->is_masked) && cpu->curr && !cpu->curr->in_handler)
 		__atomic_fetch_or(&cpu->pending, UT_PENDING_UNMASK, __ATOMIC_RELAXED);
-	if (unlikely(!left || !cpu->curr ||
-			READ_ONCE(left->core.state) == SL_TASK_DEAD)) {
+	if (unlikely(!left || !cpu->curr || READ_ONCE(left->core.state) == SL_TASK_DEAD)) {
 		after_end(cpu, left);
 		return;
 	}
@@ -313,7 +308,8 @@ __flatten void ut_finish_switch(void)
 /* From the idle loop. Return: false when there was no thread to run. */
 static bool run_next(struct ut_cpu *cpu)
 {
-	struct ut_thread *next = ut_thread_of(sl_schedule(cpu->core, SL_WHY_RESCHED, sl_host_now_ns()));
+	struct ut_thread *next = ut_thread_of(
+		sl_schedule(cpu->core, SL_WHY_RESCHED, sl_host_now_ns()));
 
 	SL_ASSERT(!cpu->curr);
 	if (!next)

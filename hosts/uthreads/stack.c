@@ -39,7 +39,7 @@ struct chunk {
 	char *mem;
 	size_t bytes;
 	size_t nr;
-	unsigned int valgrind[];	/* [nr] */
+	unsigned int valgrind[]; /* [nr] */
 };
 
 /*
@@ -47,9 +47,9 @@ struct chunk {
  * used before, while the first may never have been.
  */
 struct class {
-	size_t stack_bytes;	/* without guard */
+	size_t stack_bytes; /* without guard */
 	void *free_first;
-	char *unused, *unused_end;	/* of the newest chunk */
+	char *unused, *unused_end; /* of the newest chunk */
 };
 
 static sl_lock_t lock;
@@ -106,16 +106,14 @@ static int add_chunk(struct class *class)
 {
 	size_t one = class->stack_bytes + guard_bytes();
 	size_t nr = CHUNK_BYTES / one ? CHUNK_BYTES / one : 1;
-	struct chunk *chunk = malloc(sizeof(*chunk) +
-				     nr * sizeof(chunk->valgrind[0]));
+	struct chunk *chunk = malloc(sizeof(*chunk) + nr * sizeof(chunk->valgrind[0]));
 
 	if (!chunk)
 		return -ENOMEM;
 	chunk->nr = nr;
 	chunk->bytes = nr * one;
 	chunk->mem = mmap(NULL, chunk->bytes, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK,
-			  -1, 0);
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
 	if (chunk->mem == MAP_FAILED) {
 		free(chunk);
 		return -ENOMEM;
@@ -125,8 +123,7 @@ static int add_chunk(struct class *class)
 	for (size_t i = 0; i < nr; i++) {
 		char *low = chunk->mem + i * one + guard_bytes();
 
-		chunk->valgrind[i] = ut_valgrind_begin(low, low +
-						       class->stack_bytes);
+		chunk->valgrind[i] = ut_valgrind_begin(low, low + class->stack_bytes);
 	}
 	chunk->next = chunks;
 	chunks = chunk;

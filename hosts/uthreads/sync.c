@@ -41,8 +41,7 @@ static bool change_owner(ut_mutex *m, uintptr_t from, uintptr_t to)
 	uintptr_t *word = owner_word(m);
 
 	if (ut_is_smp)
-		return __atomic_compare_exchange_n(word, &from, to, false,
-						   __ATOMIC_SEQ_CST,
+		return __atomic_compare_exchange_n(word, &from, to, false, __ATOMIC_SEQ_CST,
 						   __ATOMIC_SEQ_CST);
 	if (*word != from)
 		return false;
@@ -52,8 +51,7 @@ static bool change_owner(ut_mutex *m, uintptr_t from, uintptr_t to)
 
 static bool is_owner(ut_mutex *m, const struct ut_thread *t)
 {
-	return (__atomic_load_n(owner_word(m), __ATOMIC_RELAXED) &
-		~HAS_WAITERS) == (uintptr_t)t;
+	return (__atomic_load_n(owner_word(m), __ATOMIC_RELAXED) & ~HAS_WAITERS) == (uintptr_t)t;
 }
 
 /* Another thread owns it, or owned it when we looked. */
@@ -72,14 +70,12 @@ static int lock_slowly(ut_mutex *m, struct ut_thread *self, u64 until_ns)
 			return 0;
 		}
 		/* From now on the owner takes the lock above to unlock it. */
-		if (owner && ((owner & HAS_WAITERS) ||
-			      change_owner(m, owner, owner | HAS_WAITERS)))
+		if (owner && ((owner & HAS_WAITERS) || change_owner(m, owner, owner | HAS_WAITERS)))
 			break;
 	}
 	if (m->flags_ & INHERITS)
 		ut_inherit_from(m, self);
-	return ut_wait_in(queue_of(&m->waiters_), LOCK_OF(m), UT_WAIT_MUTEX, m,
-			  until_ns);
+	return ut_wait_in(queue_of(&m->waiters_), LOCK_OF(m), UT_WAIT_MUTEX, m, until_ns);
 }
 
 /* Return: 0; -EOWNERDEAD: its last owner ended without letting it go. */
@@ -152,8 +148,8 @@ static int unlock_mutex(ut_mutex *m)
 		return 0;
 	sl_lock(LOCK_OF(m));
 	next = ut_queue_take(q);
-	__atomic_store_n(owner_word(m), (uintptr_t)next |
-			 (q->first ? HAS_WAITERS : 0), __ATOMIC_SEQ_CST);
+	__atomic_store_n(owner_word(m), (uintptr_t)next | (q->first ? HAS_WAITERS : 0),
+			 __ATOMIC_SEQ_CST);
 	sl_unlock(LOCK_OF(m));
 	if (next)
 		ut_wake_taken(next);
@@ -173,8 +169,7 @@ void ut_mutexes_end(struct ut_thread *t)
 	while (t->held) {
 		ut_mutex *m = t->held;
 
-		sl_print_to(line, sizeof(line),
-			    "thread %s[%d] ended and still held mutex %p",
+		sl_print_to(line, sizeof(line), "thread %s[%d] ended and still held mutex %p",
 			    t->core.p.comm, t->core.p.pid, (void *)m);
 		sl_host_print(line);
 		m->flags_ |= OWNER_DIED;

@@ -43,8 +43,8 @@ static void drop_pid(const struct ut_thread *t)
 	WRITE_ONCE(*(ut_slot_of_pid(t->core.p.pid)), 0);
 }
 
-static struct ut_thread *new_thread(const struct ut_attr *attr, ut_fn fn, void *arg,
-				    bool has_stack, s32 pid, int *err)
+static struct ut_thread *new_thread(const struct ut_attr *attr, ut_fn fn, void *arg, bool has_stack,
+				    s32 pid, int *err)
 {
 	size_t stack_bytes = ut.stack_bytes;
 	struct ut_thread *parent = ut_this_cpu()->curr;
@@ -114,15 +114,15 @@ static struct ut_thread *new_thread(const struct ut_attr *attr, ut_fn fn, void *
  * Context: preemption disabled.
  * Return: the thread; or NULL.
  */
-struct ut_thread *ut_thread_new(const struct ut_attr *attr, ut_fn fn, void *arg,
-				bool has_stack, int *err)
+struct ut_thread *ut_thread_new(const struct ut_attr *attr, ut_fn fn, void *arg, bool has_stack,
+				int *err)
 {
 	return new_thread(attr, fn, arg, has_stack, 0, err);
 }
 
 /* The same, with a stack and a pid that no other thread has: the runner's. */
-struct ut_thread *ut_thread_new_pid(const struct ut_attr *attr, ut_fn fn,
-				    void *arg, s32 pid, int *err)
+struct ut_thread *ut_thread_new_pid(const struct ut_attr *attr, ut_fn fn, void *arg, s32 pid,
+				    int *err)
 {
 	return new_thread(attr, fn, arg, true, pid, err);
 }
@@ -171,8 +171,7 @@ static __noinline void drop_count(const struct ut_thread *t)
 {
 	char line[160];
 
-	sl_print_to(line, sizeof(line),
-		    "thread %s[%d] ended and had not enabled preemption again",
+	sl_print_to(line, sizeof(line), "thread %s[%d] ended and had not enabled preemption again",
 		    t->core.p.comm, t->core.p.pid);
 	sl_host_print(line);
 	while (ut_count() > 1)
@@ -272,8 +271,7 @@ void ut_thread_begin(struct ut_cpu *cpu, struct ut_thread *t)
 		ut_place_swap_stack(cpu, t);
 	/* Its end will write there, and its creator has done so. */
 	ut_prefetch(ut_slot_of_pid(t->core.p.pid));
-	t->sp = ut_context_make(t->stack.low + t->stack.bytes - colour_of(&t->stack),
-				run_thread, t);
+	t->sp = ut_context_make(t->stack.low + t->stack.bytes - colour_of(&t->stack), run_thread, t);
 }
 
 /*

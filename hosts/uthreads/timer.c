@@ -45,8 +45,8 @@ static void sift_down(struct ut_cpu *cpu, u32 idx, struct ut_thread *t)
 
 		if (below >= nr)
 			break;
-		if (below + 1 < nr && cpu->sleepers[below + 1]->wake_ns <
-				      cpu->sleepers[below]->wake_ns)
+		if (below + 1 < nr &&
+		    cpu->sleepers[below + 1]->wake_ns < cpu->sleepers[below]->wake_ns)
 			below++;
 		if (t->wake_ns <= cpu->sleepers[below]->wake_ns)
 			break;
@@ -272,7 +272,6 @@ void ut_timers_exit(void)
 {
 	for (u32 i = 0; i < ut.nr_cpus; i++)
 		sl_host_free(ut.cpus[i].sleepers,
-			     ut.cpus[i].sleepers_room *
-				     sizeof(struct ut_thread *));
+			     ut.cpus[i].sleepers_room * sizeof(struct ut_thread *));
 	policy_timer_ns = UT_NEVER;
 }

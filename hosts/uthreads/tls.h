@@ -22,10 +22,10 @@ struct ut_cpu_inline;
 
 /* Offsets are in the assembly below. */
 struct ut_tls {
-	struct ut_cpu_inline *cpu;	/* 0: NULL: no kernel thread of ours */
-	u32 preempt_count;		/* 8: not zero: do not preempt */
-	s32 cpu_idx;			/* 12 */
-	void *core_cpu;			/* 16: the core's half of it, struct sl_cpu */
+	struct ut_cpu_inline *cpu; /* 0: NULL: no kernel thread of ours */
+	u32 preempt_count;	   /* 8: not zero: do not preempt */
+	s32 cpu_idx;		   /* 12 */
+	void *core_cpu;		   /* 16: the core's half of it, struct sl_cpu */
 };
 
 extern __thread struct ut_tls ut_tls
@@ -46,7 +46,8 @@ static inline void *ut_tls_cpu(void)
 	void *cpu;
 
 	__asm__ volatile("movq ut_tls@gottpoff(%%rip), %0\n\t"
-			 "movq %%fs:(%0), %0" : "=r"(cpu));
+			 "movq %%fs:(%0), %0"
+			 : "=r"(cpu));
 	return cpu;
 }
 
@@ -55,7 +56,8 @@ static inline void *ut_tls_core_cpu(void)
 	void *cpu;
 
 	__asm__ volatile("movq ut_tls@gottpoff(%%rip), %0\n\t"
-			 "movq %%fs:16(%0), %0" : "=r"(cpu));
+			 "movq %%fs:16(%0), %0"
+			 : "=r"(cpu));
 	return cpu;
 }
 
@@ -65,7 +67,8 @@ static inline s32 ut_tls_cpu_idx(void)
 	s32 idx;
 
 	__asm__ volatile("movq ut_tls@gottpoff(%%rip), %0\n\t"
-			 "movl %%fs:12(%0), %1" : "=&r"(at), "=r"(idx));
+			 "movl %%fs:12(%0), %1"
+			 : "=&r"(at), "=r"(idx));
 	return idx;
 }
 
@@ -74,7 +77,10 @@ static inline void ut_count_up(void)
 	u64 at;
 
 	__asm__ volatile("movq ut_tls@gottpoff(%%rip), %0\n\t"
-			 "incl %%fs:8(%0)" : "=&r"(at) : : "memory", "cc");
+			 "incl %%fs:8(%0)"
+			 : "=&r"(at)
+			 :
+			 : "memory", "cc");
 }
 
 /* Return: whether the count is now zero. */
@@ -85,7 +91,9 @@ static inline bool ut_count_down(void)
 
 	__asm__ volatile("movq ut_tls@gottpoff(%%rip), %0\n\t"
 			 "decl %%fs:8(%0)"
-			 : "=&r"(at), "=@ccz"(is_zero) : : "memory");
+			 : "=&r"(at), "=@ccz"(is_zero)
+			 :
+			 : "memory");
 	return is_zero;
 }
 
@@ -95,7 +103,8 @@ static inline u32 ut_count(void)
 	u32 count;
 
 	__asm__ volatile("movq ut_tls@gottpoff(%%rip), %0\n\t"
-			 "movl %%fs:8(%0), %1" : "=&r"(at), "=r"(count));
+			 "movl %%fs:8(%0), %1"
+			 : "=&r"(at), "=r"(count));
 	return count;
 }
 
@@ -136,10 +145,12 @@ static inline struct ut_tls *ut_tls_now(void)
 	__asm__ volatile("mrs %0, tpidr_el0\n\t"
 			 "adrp %1, :gottprel:ut_tls\n\t"
 			 "ldr %1, [%1, :gottprel_lo12:ut_tls]\n\t"
-			 "add %0, %0, %1" : "=&r"(at), "=&r"(offset));
+			 "add %0, %0, %1"
+			 : "=&r"(at), "=&r"(offset));
 #elif defined(__riscv) && __riscv_xlen == 64
 	__asm__ volatile("la.tls.ie %0, ut_tls\n\t"
-			 "add %0, %0, tp" : "=&r"(at));
+			 "add %0, %0, tp"
+			 : "=&r"(at));
 #else
 #error "no thread-local access for this processor; add it here and in context_*.S"
 #endif

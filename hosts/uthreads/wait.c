@@ -96,9 +96,8 @@ void ut_end_timed_wait(struct ut_thread *self, u64 until_ns)
 }
 
 /* Context: the object's lock is held, and dropped here. */
-static __noinline int wait_until_taken(struct ut_thread *self, struct ut_queue *q,
-			    sl_lock_t *lock, enum ut_wait wait,
-			    const void *object, u64 until_ns)
+static __noinline int wait_until_taken(struct ut_thread *self, struct ut_queue *q, sl_lock_t *lock,
+				       enum ut_wait wait, const void *object, u64 until_ns)
 {
 	int err;
 
@@ -138,8 +137,8 @@ static __noinline int wait_until_taken(struct ut_thread *self, struct ut_queue *
  * Return: 0; -ETIMEDOUT; -ECANCELED; -EPERM: the thread has disabled preemption;
  * -ENOMEM.
  */
-int ut_wait_in(struct ut_queue *q, sl_lock_t *lock, enum ut_wait wait,
-	       const void *object, u64 until_ns)
+int ut_wait_in(struct ut_queue *q, sl_lock_t *lock, enum ut_wait wait, const void *object,
+	       u64 until_ns)
 {
 	struct ut_thread *self = ut_this_cpu()->curr;
 	int err = ut_begin_wait(self, until_ns);

@@ -28,7 +28,9 @@ __attribute__((weak)) const bool sl_is_published = true;
 #define ETIMEDOUT 110
 typedef s32 pid_t;
 typedef s64 ktime_t;
-typedef struct { int counter; } atomic_t;
+typedef struct {
+	int counter;
+} atomic_t;
 typedef s64 loff_t;
 typedef long ssize_t;
 

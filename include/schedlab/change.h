@@ -40,8 +40,7 @@ SL_EXPORT int sl_cgroup_create(struct cgroup *parent, const char *name, u32 weig
 			       struct cgroup **made);
 SL_EXPORT int sl_cgroup_remove(struct cgroup *cgrp);
 SL_EXPORT void sl_cgroup_set_weight(struct cgroup *cgrp, u32 weight);
-void sl_cgroup_set_bandwidth(struct cgroup *cgrp, u64 period_us, u64 quota_us,
-			     u64 burst_us);
+void sl_cgroup_set_bandwidth(struct cgroup *cgrp, u64 period_us, u64 quota_us, u64 burst_us);
 SL_EXPORT int sl_task_set_cgroup(struct sl_task *t, struct cgroup *cgrp);
 
 #pragma GCC visibility pop

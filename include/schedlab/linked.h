@@ -19,19 +19,19 @@
 /* A parameter of a policy: a `const volatile` global with a @knob line. */
 struct sl_linked_knob {
 	const char *name;
-	void *value;		/* in the policy's data */
-	u32 value_bytes;	/* 1, 2, 4 or 8 */
-	s64 min, max;		/* of the @knob line; min > max: it gives none */
+	void *value;	 /* in the policy's data */
+	u32 value_bytes; /* 1, 2, 4 or 8 */
+	s64 min, max;	 /* of the @knob line; min > max: it gives none */
 };
 
 struct sl_linked_policy {
-	const char *name;	/* of its file, without .bpf.c */
+	const char *name; /* of its file, without .bpf.c */
 	struct sl_policy *policy;
-	u8 *data;		/* all that it may write and that starts non-zero */
+	u8 *data; /* all that it may write and that starts non-zero */
 	u8 *data_end;
-	u8 *bss;		/* all that it may write and that starts as zero */
+	u8 *bss; /* all that it may write and that starts as zero */
 	u8 *bss_end;
-	u8 *pristine;		/* room for a copy of data, filled by sl_linked_keep() */
+	u8 *pristine; /* room for a copy of data, filled by sl_linked_keep() */
 	const struct sl_linked_knob *knobs;
 	u32 nr_knobs;
 };

@@ -19,8 +19,8 @@
 struct sl_record_header {
 	char magic[8];
 	u32 version;
-	u32 header_bytes;	/* sizeof(struct sl_record_header) */
-	u32 record_bytes;	/* sizeof(struct sl_record) */
+	u32 header_bytes; /* sizeof(struct sl_record_header) */
+	u32 record_bytes; /* sizeof(struct sl_record) */
 	u32 nr_cpus;
 	u64 tick_ns;
 	u64 reserved[4];
@@ -64,20 +64,20 @@ enum sl_record_kind {
 
 /* Why a task stopped running. */
 enum sl_stop {
-	SL_STOP_PREEMPTED,	/* its slice ended, or it was kicked off */
+	SL_STOP_PREEMPTED, /* its slice ended, or it was kicked off */
 	SL_STOP_YIELDED,
 	SL_STOP_BLOCKED,
 	SL_STOP_EXITED,
-	SL_STOP_HORIZON,	/* the run ended while it was on the CPU */
+	SL_STOP_HORIZON, /* the run ended while it was on the CPU */
 };
 
 /* System calls of Linux by which tasks wait for each other. */
 enum sl_call {
-	SL_CALL_READ = 1,	/* read, recv, accept: from a descriptor */
-	SL_CALL_WRITE,		/* write, send */
-	SL_CALL_POLL,		/* poll, select, epoll_wait: on several */
+	SL_CALL_READ = 1, /* read, recv, accept: from a descriptor */
+	SL_CALL_WRITE,	  /* write, send */
+	SL_CALL_POLL,	  /* poll, select, epoll_wait: on several */
 	SL_CALL_CONNECT,
-	SL_CALL_CLOSE,		/* has no RETURN */
+	SL_CALL_CLOSE, /* has no RETURN */
 	SL_CALL_FUTEX_WAIT,
 	SL_CALL_FUTEX_WAKE,
 };
@@ -87,15 +87,15 @@ enum sl_overhead {
 	SL_OVERHEAD_MIGRATE,
 	SL_OVERHEAD_TICK,
 	SL_OVERHEAD_WAKEUP,
-	SL_OVERHEAD_STOLEN,	/* the machine below ran something else */
-	SL_OVERHEAD_USER_HALF,	/* the process that is a part of the policy */
+	SL_OVERHEAD_STOLEN,    /* the machine below ran something else */
+	SL_OVERHEAD_USER_HALF, /* the process that is a part of the policy */
 };
 
 struct sl_record {
 	u64 t_ns;
-	u32 task;		/* pid; 0: the CPU itself */
+	u32 task; /* pid; 0: the CPU itself */
 	u16 cpu;
-	u8 kind;		/* SL_RECORD_* */
+	u8 kind; /* SL_RECORD_* */
 	u8 flags;
 	u64 arg;
 };

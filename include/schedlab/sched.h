@@ -25,11 +25,11 @@
 /* ---- a CPU --------------------------------------------------------------- */
 
 enum sl_why {
-	SL_WHY_RESCHED,		/* the tick said so, or a kick */
+	SL_WHY_RESCHED, /* the tick said so, or a kick */
 	SL_WHY_YIELD,
-	SL_WHY_BLOCK,		/* after sl_task_prepare_block() */
+	SL_WHY_BLOCK, /* after sl_task_prepare_block() */
 	SL_WHY_EXIT,
-	SL_WHY_TAKE_OVER,	/* an idle CPU, by one that stands on a task's stack still */
+	SL_WHY_TAKE_OVER, /* an idle CPU, by one that stands on a task's stack still */
 	SL_NR_WHYS
 };
 
@@ -44,8 +44,7 @@ void sl_stop_at_horizon(struct sl_cpu *cpu, u64 now_ns);
 /* ---- a task -------------------------------------------------------------- */
 
 void sl_task_attach(struct sl_task *t, const struct sl_task *parent);
-void sl_task_start(struct sl_cpu *cpu, struct sl_task *t, u64 wake_flags,
-		   s32 origin_pid);
+void sl_task_start(struct sl_cpu *cpu, struct sl_task *t, u64 wake_flags, s32 origin_pid);
 bool sl_task_wake(struct sl_cpu *cpu, struct sl_task *t, u64 wake_flags, s32 waker_pid);
 void sl_task_prepare_block(struct sl_cpu *cpu, struct sl_task *t);
 void sl_task_detach(struct sl_task *t);

@@ -37,7 +37,7 @@
 enum sl_task_state {
 	SL_TASK_NEW,
 	SL_TASK_BLOCKED,
-	SL_TASK_WAKING,		/* a waker has claimed it and is choosing a CPU */
+	SL_TASK_WAKING, /* a waker has claimed it and is choosing a CPU */
 	SL_TASK_RUNNABLE,
 	SL_TASK_RUNNING,
 	SL_TASK_DEAD,
@@ -49,10 +49,10 @@ enum sl_task_state {
  * an earlier turn is told from a valid one.
  */
 enum sl_ops_state {
-	SL_OPSS_NONE,		/* the core: on a DSQ, running, or not runnable */
-	SL_OPSS_QUEUEING,	/* on its way to the policy */
-	SL_OPSS_QUEUED,		/* the policy */
-	SL_OPSS_DISPATCHING,	/* on its way back */
+	SL_OPSS_NONE,	     /* the core: on a DSQ, running, or not runnable */
+	SL_OPSS_QUEUEING,    /* on its way to the policy */
+	SL_OPSS_QUEUED,	     /* the policy */
+	SL_OPSS_DISPATCHING, /* on its way back */
 	SL_OPSS_MASK = 3,
 	SL_OPSS_SEQ_ONE = 4,
 };
@@ -63,48 +63,48 @@ struct sl_task {
 	struct task_struct p;
 
 	/* Seldom touched, as the second half of @p. The lock of the queue protects: */
-	struct sl_task	*left;		/* tree of a vtime queue */
-	struct sl_task	*right;
-	struct sl_task	*parent;
-	u64		key;		/* vtime it is queued under */
+	struct sl_task *left; /* tree of a vtime queue */
+	struct sl_task *right;
+	struct sl_task *parent;
+	u64 key; /* vtime it is queued under */
 
-	u64		nr_migrations;	/* the lock of CPU `cpu` protects it */
-	const char	*wait_for;	/* host: constant text, for people; or NULL */
-	struct task_attr attr;		/* as given, for every policy that comes */
-	u32		idx;		/* the host's number: place in the core's table */
-	struct cpumask	*own_mask;	/* host: where p.cpus_ptr may point */
+	u64 nr_migrations;	  /* the lock of CPU `cpu` protects it */
+	const char *wait_for;	  /* host: constant text, for people; or NULL */
+	struct task_attr attr;	  /* as given, for every policy that comes */
+	u32 idx;		  /* the host's number: place in the core's table */
+	struct cpumask *own_mask; /* host: where p.cpus_ptr may point */
 
 	/* Each switch writes what follows: two cache lines, in which nothing else is. */
 
 	/* The lock of the queue it is on, or of its CPU, protects: */
-	struct sl_dsq	*dsq;		/* read without lock, then checked */
-	struct sl_task	*next;		/* order on the queue */
-	struct sl_task	*prev;
-	u64		dsq_seq;	/* the queue's count when it was inserted */
+	struct sl_dsq *dsq;   /* read without lock, then checked */
+	struct sl_task *next; /* order on the queue */
+	struct sl_task *prev;
+	u64 dsq_seq; /* the queue's count when it was inserted */
 
 	/* The lock of CPU `cpu` protects: */
-	s32		cpu;		/* whose lock; changes under the new one's */
-	s32		last_cpu;	/* where it last ran; -1: nowhere yet */
-	u8		state;		/* enum sl_task_state */
-	bool		is_blocking;	/* has announced that it will block */
-	bool		in_custody;	/* the policy is owed an ops.dequeue() */
-	bool		on_cpu;		/* its stack is in use; atomic */
+	s32 cpu;	  /* whose lock; changes under the new one's */
+	s32 last_cpu;	  /* where it last ran; -1: nowhere yet */
+	u8 state;	  /* enum sl_task_state */
+	bool is_blocking; /* has announced that it will block */
+	bool in_custody;  /* the policy is owed an ops.dequeue() */
+	bool on_cpu;	  /* its stack is in use; atomic */
 
 	/* tasks_lock protects: */
-	bool		is_attached;	/* read without lock */
-	bool		is_known;	/* the policy knows it */
-	bool		is_leaving;	/* no other policy will */
+	bool is_attached; /* read without lock */
+	bool is_known;	  /* the policy knows it */
+	bool is_leaving;  /* no other policy will */
 
 	/* The lock of CPU `cpu` protects: */
-	u64		runnable_at_ns;	/* since when it waits for a CPU */
-	u64		ops_state;	/* enum sl_ops_state and count; atomic */
-	u64		ddsp_dsq_id;	/* direct dispatch, or SCX_DSQ_INVALID */
-	u64		ddsp_enq_flags;
-	u64		exec_start_ns;	/* charged up to here while it runs */
-	u64		charged_ns;	/* CPU time since it was last put on a CPU */
-	u64		from_dsq_id;	/* the queue it was picked from */
-	u64		wait_ns;	/* total so far */
-	u64		wait_ns_max;
+	u64 runnable_at_ns; /* since when it waits for a CPU */
+	u64 ops_state;	    /* enum sl_ops_state and count; atomic */
+	u64 ddsp_dsq_id;    /* direct dispatch, or SCX_DSQ_INVALID */
+	u64 ddsp_enq_flags;
+	u64 exec_start_ns; /* charged up to here while it runs */
+	u64 charged_ns;	   /* CPU time since it was last put on a CPU */
+	u64 from_dsq_id;   /* the queue it was picked from */
+	u64 wait_ns;	   /* total so far */
+	u64 wait_ns_max;
 };
 
 /*

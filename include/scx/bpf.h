@@ -77,8 +77,7 @@ struct bpf_timer {
 } __attribute__((aligned(8)));
 
 SL_HELPER(1, void *, bpf_map_lookup_elem, void *map, const void *key);
-SL_HELPER(2, long, bpf_map_update_elem, void *map, const void *key,
-	  const void *value, u64 flags);
+SL_HELPER(2, long, bpf_map_update_elem, void *map, const void *key, const void *value, u64 flags);
 SL_HELPER(3, long, bpf_map_delete_elem, void *map, const void *key);
 SL_HELPER(5, u64, bpf_ktime_get_ns, void);
 SL_HELPER(7, u32, bpf_get_prandom_u32, void);
@@ -91,41 +90,32 @@ SL_HELPER(88, long, bpf_map_pop_elem, void *map, void *value);
 SL_HELPER(89, long, bpf_map_peek_elem, void *map, void *value);
 SL_HELPER(93, long, bpf_spin_lock, struct bpf_spin_lock *lock);
 SL_HELPER(94, long, bpf_spin_unlock, struct bpf_spin_lock *lock);
-SL_HELPER(113, long, bpf_probe_read_kernel, void *dst, u32 bytes,
-	  const void *src);
-SL_HELPER(115, long, bpf_probe_read_kernel_str, void *dst, u32 bytes,
-	  const void *src);
+SL_HELPER(113, long, bpf_probe_read_kernel, void *dst, u32 bytes, const void *src);
+SL_HELPER(115, long, bpf_probe_read_kernel_str, void *dst, u32 bytes, const void *src);
 /* Linux's own of this name is not for sched_ext, and reads users' addresses, too. */
 #define bpf_probe_read_str bpf_probe_read_kernel_str
 SL_HELPER(118, u64, bpf_jiffies64, void);
 SL_HELPER(131, void *, bpf_ringbuf_reserve, void *map, u64 bytes, u64 flags);
 SL_HELPER(132, void, bpf_ringbuf_submit, void *record, u64 flags);
 SL_HELPER(153, void *, bpf_per_cpu_ptr, const void *per_cpu, u32 cpu);
-SL_HELPER(182, long, bpf_strncmp, const char *text, u32 bytes,
-	  const char *other);
+SL_HELPER(182, long, bpf_strncmp, const char *text, u32 bytes, const char *other);
 SL_HELPER(154, void *, bpf_this_cpu_ptr, const void *per_cpu);
-SL_HELPER(156, void *, bpf_task_storage_get, void *map, struct task_struct *p,
-	  void *value, u64 flags);
+SL_HELPER(156, void *, bpf_task_storage_get, void *map, struct task_struct *p, void *value,
+	  u64 flags);
 SL_HELPER(157, long, bpf_task_storage_delete, void *map, struct task_struct *p);
 SL_HELPER(158, struct task_struct *, bpf_get_current_task_btf, void);
-SL_HELPER(165, long, bpf_snprintf, char *to, u32 bytes, const char *fmt,
-	  const u64 *data, u32 data_bytes);
-SL_HELPER(169, long, bpf_timer_init, struct bpf_timer *timer, void *map,
-	  u64 flags);
-SL_HELPER(170, long, bpf_timer_set_callback, struct bpf_timer *timer,
-	  void *callback);
-SL_HELPER(171, long, bpf_timer_start, struct bpf_timer *timer, u64 nsecs,
-	  u64 flags);
+SL_HELPER(165, long, bpf_snprintf, char *to, u32 bytes, const char *fmt, const u64 *data,
+	  u32 data_bytes);
+SL_HELPER(169, long, bpf_timer_init, struct bpf_timer *timer, void *map, u64 flags);
+SL_HELPER(170, long, bpf_timer_set_callback, struct bpf_timer *timer, void *callback);
+SL_HELPER(171, long, bpf_timer_start, struct bpf_timer *timer, u64 nsecs, u64 flags);
 SL_HELPER(172, long, bpf_timer_cancel, struct bpf_timer *timer);
-SL_HELPER(177, long, bpf_trace_vprintk, const char *fmt, u32 fmt_bytes,
-	  const void *data, u32 data_bytes);
-SL_HELPER(181, long, bpf_loop, u32 nr_loops, void *callback, void *ctx,
-	  u64 flags);
+SL_HELPER(177, long, bpf_trace_vprintk, const char *fmt, u32 fmt_bytes, const void *data,
+	  u32 data_bytes);
+SL_HELPER(181, long, bpf_loop, u32 nr_loops, void *callback, void *ctx, u64 flags);
 SL_HELPER(194, void *, bpf_kptr_xchg, void *slot, void *ptr);
-SL_HELPER(195, void *, bpf_map_lookup_percpu_elem, void *map, const void *key,
-	  u32 cpu);
-SL_HELPER(210, void *, bpf_cgrp_storage_get, void *map, struct cgroup *cgrp,
-	  void *value, u64 flags);
+SL_HELPER(195, void *, bpf_map_lookup_percpu_elem, void *map, const void *key, u32 cpu);
+SL_HELPER(210, void *, bpf_cgrp_storage_get, void *map, struct cgroup *cgrp, void *value, u64 flags);
 SL_HELPER(211, long, bpf_cgrp_storage_delete, void *map, struct cgroup *cgrp);
 
 #ifndef CLOCK_MONOTONIC
@@ -183,10 +173,8 @@ void bpf_iter_num_destroy(struct bpf_iter_num *it) __ksym __weak;
 struct bpf_iter_scx_dsq {
 	u64 opaque[6];
 } __attribute__((aligned(8)));
-int bpf_iter_scx_dsq_new(struct bpf_iter_scx_dsq *it, u64 dsq_id,
-			 u64 flags) __ksym __weak;
-struct task_struct *bpf_iter_scx_dsq_next(struct bpf_iter_scx_dsq *it)
-	__ksym __weak;
+int bpf_iter_scx_dsq_new(struct bpf_iter_scx_dsq *it, u64 dsq_id, u64 flags) __ksym __weak;
+struct task_struct *bpf_iter_scx_dsq_next(struct bpf_iter_scx_dsq *it) __ksym __weak;
 void bpf_iter_scx_dsq_destroy(struct bpf_iter_scx_dsq *it) __ksym __weak;
 
 /*
@@ -247,14 +235,12 @@ s32 scx_bpf_task_cpu(const struct task_struct *p) __ksym __weak;
 struct task_struct *scx_bpf_cpu_curr(s32 cpu) __ksym __weak;
 u64 scx_bpf_now___core(void) __ksym __weak;
 bool scx_bpf_task_set_slice___core(struct task_struct *p, u64 slice) __ksym __weak;
-bool scx_bpf_task_set_dsq_vtime___core(struct task_struct *p,
-				       u64 vtime) __ksym __weak;
+bool scx_bpf_task_set_dsq_vtime___core(struct task_struct *p, u64 vtime) __ksym __weak;
 
 /* Since 6.14. */
 static inline u64 scx_bpf_now(void)
 {
-	return bpf_ksym_exists(scx_bpf_now___core) ?
-		scx_bpf_now___core() : bpf_ktime_get_ns();
+	return bpf_ksym_exists(scx_bpf_now___core) ? scx_bpf_now___core() : bpf_ktime_get_ns();
 }
 
 /* Since 6.19; before, policies wrote the field. */
@@ -315,27 +301,22 @@ s32 scx_bpf_dsq_nr_queued(u64 dsq_id) __ksym __weak;
 struct task_struct *scx_bpf_dsq_peek(u64 dsq_id) __ksym __weak;
 u32 scx_bpf_dispatch_nr_slots(void) __ksym __weak;
 void scx_bpf_dispatch_cancel(void) __ksym __weak;
-bool scx_bpf_dsq_move(struct bpf_iter_scx_dsq *it, struct task_struct *p,
-		      u64 dsq_id, u64 enq_flags) __ksym __weak;
-bool scx_bpf_dsq_move_vtime(struct bpf_iter_scx_dsq *it, struct task_struct *p,
-			    u64 dsq_id, u64 enq_flags) __ksym __weak;
-void scx_bpf_dsq_move_set_slice(struct bpf_iter_scx_dsq *it,
-				u64 slice) __ksym __weak;
-void scx_bpf_dsq_move_set_vtime(struct bpf_iter_scx_dsq *it,
-				u64 vtime) __ksym __weak;
+bool scx_bpf_dsq_move(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 dsq_id,
+		      u64 enq_flags) __ksym __weak;
+bool scx_bpf_dsq_move_vtime(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 dsq_id,
+			    u64 enq_flags) __ksym __weak;
+void scx_bpf_dsq_move_set_slice(struct bpf_iter_scx_dsq *it, u64 slice) __ksym __weak;
+void scx_bpf_dsq_move_set_vtime(struct bpf_iter_scx_dsq *it, u64 vtime) __ksym __weak;
 
 bool scx_bpf_dsq_insert___v2___core(struct task_struct *p, u64 dsq_id, u64 slice,
 				    u64 enq_flags) __ksym __weak;
 void scx_bpf_dsq_insert___core(struct task_struct *p, u64 dsq_id, u64 slice,
 			       u64 enq_flags) __ksym __weak;
 bool __scx_bpf_dsq_insert_vtime(struct task_struct *p,
-				struct scx_bpf_dsq_insert_vtime_args *args)
-	__ksym __weak;
-void scx_bpf_dsq_insert_vtime___core(struct task_struct *p, u64 dsq_id,
-				     u64 slice, u64 vtime,
+				struct scx_bpf_dsq_insert_vtime_args *args) __ksym __weak;
+void scx_bpf_dsq_insert_vtime___core(struct task_struct *p, u64 dsq_id, u64 slice, u64 vtime,
 				     u64 enq_flags) __ksym __weak;
-bool scx_bpf_dsq_move_to_local___v2___core(u64 dsq_id,
-					   u64 enq_flags) __ksym __weak;
+bool scx_bpf_dsq_move_to_local___v2___core(u64 dsq_id, u64 enq_flags) __ksym __weak;
 bool scx_bpf_dsq_move_to_local___core(u64 dsq_id) __ksym __weak;
 void scx_bpf_reenqueue_local___v2___core(void) __ksym __weak;
 u32 scx_bpf_reenqueue_local___core(void) __ksym __weak;
@@ -407,14 +388,10 @@ s32 scx_bpf_cpu_node(s32 cpu) __ksym __weak;
 void scx_bpf_kick_cpu(s32 cpu, u64 flags) __ksym __weak;
 s32 scx_bpf_select_cpu_dfl(struct task_struct *p, s32 prev_cpu, u64 wake_flags,
 			   bool *is_idle) __ksym __weak;
-s32 __scx_bpf_select_cpu_and(struct task_struct *p,
-			     const struct cpumask *cpus_allowed,
-			     struct scx_bpf_select_cpu_and_args *args)
-	__ksym __weak;
-s32 scx_bpf_select_cpu_and___core(struct task_struct *p, s32 prev_cpu,
-				  u64 wake_flags,
-				  const struct cpumask *cpus_allowed,
-				  u64 flags) __ksym __weak;
+s32 __scx_bpf_select_cpu_and(struct task_struct *p, const struct cpumask *cpus_allowed,
+			     struct scx_bpf_select_cpu_and_args *args) __ksym __weak;
+s32 scx_bpf_select_cpu_and___core(struct task_struct *p, s32 prev_cpu, u64 wake_flags,
+				  const struct cpumask *cpus_allowed, u64 flags) __ksym __weak;
 const struct cpumask *scx_bpf_get_possible_cpumask(void) __ksym __weak;
 const struct cpumask *scx_bpf_get_online_cpumask(void) __ksym __weak;
 const struct cpumask *scx_bpf_get_idle_cpumask(void) __ksym __weak;
@@ -423,23 +400,18 @@ void scx_bpf_put_cpumask(const struct cpumask *mask) __ksym __weak;
 void scx_bpf_put_idle_cpumask(const struct cpumask *mask) __ksym __weak;
 bool scx_bpf_test_and_clear_cpu_idle(s32 cpu) __ksym __weak;
 s32 scx_bpf_pick_idle_cpu(const struct cpumask *allowed, u64 flags) __ksym __weak;
-void scx_bpf_events(struct scx_event_stats *events,
-		    unsigned long events__sz) __ksym __weak;
+void scx_bpf_events(struct scx_event_stats *events, unsigned long events__sz) __ksym __weak;
 const struct cpumask *scx_bpf_get_idle_cpumask_node(int node) __ksym __weak;
 const struct cpumask *scx_bpf_get_idle_smtmask_node(int node) __ksym __weak;
-s32 scx_bpf_pick_idle_cpu_node(const struct cpumask *allowed, int node,
-			       u64 flags) __ksym __weak;
-s32 scx_bpf_pick_any_cpu_node(const struct cpumask *allowed, int node,
-			      u64 flags) __ksym __weak;
+s32 scx_bpf_pick_idle_cpu_node(const struct cpumask *allowed, int node, u64 flags) __ksym __weak;
+s32 scx_bpf_pick_any_cpu_node(const struct cpumask *allowed, int node, u64 flags) __ksym __weak;
 s32 scx_bpf_pick_any_cpu(const struct cpumask *allowed, u64 flags) __ksym __weak;
 u32 scx_bpf_cpuperf_cap(s32 cpu) __ksym __weak;
 u32 scx_bpf_cpuperf_cur(s32 cpu) __ksym __weak;
 void scx_bpf_cpuperf_set(s32 cpu, u32 perf) __ksym __weak;
 
-static inline s32 scx_bpf_select_cpu_and(struct task_struct *p, s32 prev_cpu,
-					 u64 wake_flags,
-					 const struct cpumask *cpus_allowed,
-					 u64 flags)
+static inline s32 scx_bpf_select_cpu_and(struct task_struct *p, s32 prev_cpu, u64 wake_flags,
+					 const struct cpumask *cpus_allowed, u64 flags)
 {
 	if (bpf_ksym_exists(__scx_bpf_select_cpu_and)) {
 		struct scx_bpf_select_cpu_and_args args = {
@@ -450,15 +422,13 @@ static inline s32 scx_bpf_select_cpu_and(struct task_struct *p, s32 prev_cpu,
 
 		return __scx_bpf_select_cpu_and(p, cpus_allowed, &args);
 	}
-	return scx_bpf_select_cpu_and___core(p, prev_cpu, wake_flags,
-					     cpus_allowed, flags);
+	return scx_bpf_select_cpu_and___core(p, prev_cpu, wake_flags, cpus_allowed, flags);
 }
 
 void *bpf_obj_new_impl(u64 type_id, void *unused) __ksym __weak;
 void bpf_obj_drop_impl(void *object, void *unused) __ksym __weak;
 int bpf_rbtree_add_impl(struct bpf_rb_root *root, struct bpf_rb_node *node,
-			bool (*less)(struct bpf_rb_node *a,
-				     const struct bpf_rb_node *b),
+			bool (*less)(struct bpf_rb_node *a, const struct bpf_rb_node *b),
 			void *unused, u64 unused_too) __ksym __weak;
 struct bpf_rb_node *bpf_rbtree_remove(struct bpf_rb_root *root,
 				      struct bpf_rb_node *node) __ksym __weak;
@@ -490,18 +460,15 @@ void bpf_cpumask_release(struct bpf_cpumask *mask) __ksym __weak;
 struct bpf_cpumask *bpf_cpumask_acquire(struct bpf_cpumask *mask) __ksym __weak;
 u32 bpf_cpumask_first(const struct cpumask *mask) __ksym __weak;
 u32 bpf_cpumask_first_zero(const struct cpumask *mask) __ksym __weak;
-u32 bpf_cpumask_first_and(const struct cpumask *a,
-			  const struct cpumask *b) __ksym __weak;
+u32 bpf_cpumask_first_and(const struct cpumask *a, const struct cpumask *b) __ksym __weak;
 u32 bpf_cpumask_any_distribute(const struct cpumask *mask) __ksym __weak;
-u32 bpf_cpumask_any_and_distribute(const struct cpumask *a,
-				   const struct cpumask *b) __ksym __weak;
+u32 bpf_cpumask_any_and_distribute(const struct cpumask *a, const struct cpumask *b) __ksym __weak;
 u32 bpf_cpumask_weight(const struct cpumask *mask) __ksym __weak;
 void bpf_cpumask_set_cpu(u32 cpu, struct bpf_cpumask *mask) __ksym __weak;
 void bpf_cpumask_clear_cpu(u32 cpu, struct bpf_cpumask *mask) __ksym __weak;
 bool bpf_cpumask_test_cpu(u32 cpu, const struct cpumask *mask) __ksym __weak;
 bool bpf_cpumask_test_and_set_cpu(u32 cpu, struct bpf_cpumask *mask) __ksym __weak;
-bool bpf_cpumask_test_and_clear_cpu(u32 cpu,
-				    struct bpf_cpumask *mask) __ksym __weak;
+bool bpf_cpumask_test_and_clear_cpu(u32 cpu, struct bpf_cpumask *mask) __ksym __weak;
 void bpf_cpumask_setall(struct bpf_cpumask *mask) __ksym __weak;
 void bpf_cpumask_clear(struct bpf_cpumask *mask) __ksym __weak;
 bool bpf_cpumask_and(struct bpf_cpumask *dst, const struct cpumask *a,
@@ -510,25 +477,19 @@ void bpf_cpumask_or(struct bpf_cpumask *dst, const struct cpumask *a,
 		    const struct cpumask *b) __ksym __weak;
 void bpf_cpumask_xor(struct bpf_cpumask *dst, const struct cpumask *a,
 		     const struct cpumask *b) __ksym __weak;
-bool bpf_cpumask_equal(const struct cpumask *a,
-		       const struct cpumask *b) __ksym __weak;
-bool bpf_cpumask_intersects(const struct cpumask *a,
-			    const struct cpumask *b) __ksym __weak;
-bool bpf_cpumask_subset(const struct cpumask *a,
-			const struct cpumask *b) __ksym __weak;
+bool bpf_cpumask_equal(const struct cpumask *a, const struct cpumask *b) __ksym __weak;
+bool bpf_cpumask_intersects(const struct cpumask *a, const struct cpumask *b) __ksym __weak;
+bool bpf_cpumask_subset(const struct cpumask *a, const struct cpumask *b) __ksym __weak;
 bool bpf_cpumask_empty(const struct cpumask *mask) __ksym __weak;
 bool bpf_cpumask_full(const struct cpumask *mask) __ksym __weak;
-void bpf_cpumask_copy(struct bpf_cpumask *dst,
-		      const struct cpumask *src) __ksym __weak;
-int bpf_cpumask_populate(struct cpumask *dst, const void *src,
-			 unsigned long src__sz) __ksym __weak;
+void bpf_cpumask_copy(struct bpf_cpumask *dst, const struct cpumask *src) __ksym __weak;
+int bpf_cpumask_populate(struct cpumask *dst, const void *src, unsigned long src__sz) __ksym __weak;
 #define cast_mask(mask) ((const struct cpumask *)(mask))
 
 /* ---- text and ending --------------------------------------------------- */
 
 void scx_bpf_error_bstr(char *fmt, u64 *data, u32 data__sz) __ksym __weak;
-void scx_bpf_exit_bstr(s64 exit_code, char *fmt, u64 *data,
-		       u32 data__sz) __ksym __weak;
+void scx_bpf_exit_bstr(s64 exit_code, char *fmt, u64 *data, u32 data__sz) __ksym __weak;
 void scx_bpf_dump_bstr(char *fmt, u64 *data, u32 data__sz) __ksym __weak;
 
 /* The arguments of a text as the array of u64 that the kernel wants. */
@@ -548,8 +509,9 @@ void scx_bpf_dump_bstr(char *fmt, u64 *data, u32 data__sz) __ksym __weak;
 #define SL_U64_ARRAY(...) \
 	{ SL_JOIN(SL_U64_, SL_NR_ARGS(__VA_ARGS__))(__VA_ARGS__) }
 
-static inline __attribute__((format(printf, 1, 2)))
-void sl_check_format(const char *fmt __maybe_unused, ...)
+static inline
+	__attribute__((format(printf, 1, 2))) void sl_check_format(const char *fmt __maybe_unused,
+								   ...)
 {
 }
 

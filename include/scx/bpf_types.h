@@ -74,35 +74,34 @@
 
 /* ---- types ------------------------------------------------------------- */
 
-
 enum scx_ops_flags {
-	SCX_OPS_KEEP_BUILTIN_IDLE	= 1ULL << 0,
-	SCX_OPS_ENQ_LAST		= 1ULL << 1,
-	SCX_OPS_ENQ_EXITING		= 1ULL << 2,
-	SCX_OPS_SWITCH_PARTIAL		= 1ULL << 3,
-	SCX_OPS_ENQ_MIGRATION_DISABLED	= 1ULL << 4,
-	SCX_OPS_ALLOW_QUEUED_WAKEUP	= 1ULL << 5,
-	SCX_OPS_BUILTIN_IDLE_PER_NODE	= 1ULL << 6,
-	SCX_OPS_HAS_CGROUP_WEIGHT	= 0,	/* without effect, and gone from Linux */
+	SCX_OPS_KEEP_BUILTIN_IDLE = 1ULL << 0,
+	SCX_OPS_ENQ_LAST = 1ULL << 1,
+	SCX_OPS_ENQ_EXITING = 1ULL << 2,
+	SCX_OPS_SWITCH_PARTIAL = 1ULL << 3,
+	SCX_OPS_ENQ_MIGRATION_DISABLED = 1ULL << 4,
+	SCX_OPS_ALLOW_QUEUED_WAKEUP = 1ULL << 5,
+	SCX_OPS_BUILTIN_IDLE_PER_NODE = 1ULL << 6,
+	SCX_OPS_HAS_CGROUP_WEIGHT = 0, /* without effect, and gone from Linux */
 };
 
 enum scx_ent_flags {
-	SCX_TASK_QUEUED			= 1U << 0,
+	SCX_TASK_QUEUED = 1U << 0,
 };
 
 enum scx_dsq_iter_flags {
-	SCX_DSQ_ITER_REV		= 1U << 16,
+	SCX_DSQ_ITER_REV = 1U << 16,
 };
 
 enum scx_dsq_id_flags {
-	SCX_DSQ_FLAG_BUILTIN___core	= 1ULL << 63,
-	SCX_DSQ_FLAG_LOCAL_ON___core	= 1ULL << 62,
-	SCX_DSQ_INVALID___core		= 1ULL << 63,
-	SCX_DSQ_GLOBAL___core		= 1ULL << 63 | 1,
-	SCX_DSQ_LOCAL___core		= 1ULL << 63 | 2,
-	SCX_DSQ_BYPASS___core		= 1ULL << 63 | 3,
-	SCX_DSQ_LOCAL_ON___core		= 3ULL << 62,
-	SCX_DSQ_LOCAL_CPU_MASK___core	= 0xffffffffULL,
+	SCX_DSQ_FLAG_BUILTIN___core = 1ULL << 63,
+	SCX_DSQ_FLAG_LOCAL_ON___core = 1ULL << 62,
+	SCX_DSQ_INVALID___core = 1ULL << 63,
+	SCX_DSQ_GLOBAL___core = 1ULL << 63 | 1,
+	SCX_DSQ_LOCAL___core = 1ULL << 63 | 2,
+	SCX_DSQ_BYPASS___core = 1ULL << 63 | 3,
+	SCX_DSQ_LOCAL_ON___core = 3ULL << 62,
+	SCX_DSQ_LOCAL_CPU_MASK___core = 0xffffffffULL,
 };
 #define SL_DSQ_ID(name) bpf_core_enum_value(enum scx_dsq_id_flags, name)
 #define SCX_DSQ_FLAG_BUILTIN	SL_DSQ_ID(SCX_DSQ_FLAG_BUILTIN)
@@ -115,9 +114,9 @@ enum scx_dsq_id_flags {
 #define SCX_DSQ_LOCAL_CPU_MASK	SL_DSQ_ID(SCX_DSQ_LOCAL_CPU_MASK)
 
 enum scx_public_consts {
-	SCX_SLICE_DFL___core		= 20ULL * 1000000,
-	SCX_SLICE_BYPASS___core		= 5ULL * 1000000,
-	SCX_SLICE_INF___core		= ~0ULL,
+	SCX_SLICE_DFL___core = 20ULL * 1000000,
+	SCX_SLICE_BYPASS___core = 5ULL * 1000000,
+	SCX_SLICE_INF___core = ~0ULL,
 };
 #define SL_SLICE(name) bpf_core_enum_value(enum scx_public_consts, name)
 #define SCX_SLICE_DFL		SL_SLICE(SCX_SLICE_DFL)
@@ -125,21 +124,21 @@ enum scx_public_consts {
 #define SCX_SLICE_INF		SL_SLICE(SCX_SLICE_INF)
 
 enum scx_wake_flags {
-	SCX_WAKE_FORK___core		= 0x04,
-	SCX_WAKE_TTWU___core		= 0x08,
-	SCX_WAKE_SYNC___core		= 0x10,
+	SCX_WAKE_FORK___core = 0x04,
+	SCX_WAKE_TTWU___core = 0x08,
+	SCX_WAKE_SYNC___core = 0x10,
 };
 #define SCX_WAKE_FORK		SL_CORE_FLAG(scx_wake_flags, SCX_WAKE_FORK)
 #define SCX_WAKE_TTWU		SL_CORE_FLAG(scx_wake_flags, SCX_WAKE_TTWU)
 #define SCX_WAKE_SYNC		SL_CORE_FLAG(scx_wake_flags, SCX_WAKE_SYNC)
 
 enum scx_enq_flags {
-	SCX_ENQ_WAKEUP___core		= 1ULL << 0,
-	SCX_ENQ_HEAD___core		= 1ULL << 16,
-	SCX_ENQ_CPU_SELECTED___core	= 1ULL << 20,
-	SCX_ENQ_PREEMPT___core		= 1ULL << 32,
-	SCX_ENQ_REENQ___core		= 1ULL << 40,
-	SCX_ENQ_LAST___core		= 1ULL << 41,
+	SCX_ENQ_WAKEUP___core = 1ULL << 0,
+	SCX_ENQ_HEAD___core = 1ULL << 16,
+	SCX_ENQ_CPU_SELECTED___core = 1ULL << 20,
+	SCX_ENQ_PREEMPT___core = 1ULL << 32,
+	SCX_ENQ_REENQ___core = 1ULL << 40,
+	SCX_ENQ_LAST___core = 1ULL << 41,
 };
 #define SCX_ENQ_WAKEUP		SL_CORE_FLAG(scx_enq_flags, SCX_ENQ_WAKEUP)
 #define SCX_ENQ_HEAD		SL_CORE_FLAG(scx_enq_flags, SCX_ENQ_HEAD)
@@ -149,26 +148,26 @@ enum scx_enq_flags {
 #define SCX_ENQ_LAST		SL_CORE_FLAG(scx_enq_flags, SCX_ENQ_LAST)
 
 enum scx_deq_flags {
-	SCX_DEQ_SLEEP___core		= 1ULL << 0,
-	SCX_DEQ_CORE_SCHED_EXEC___core	= 1ULL << 32,
-	SCX_DEQ_SCHED_CHANGE___core	= 1ULL << 33,
+	SCX_DEQ_SLEEP___core = 1ULL << 0,
+	SCX_DEQ_CORE_SCHED_EXEC___core = 1ULL << 32,
+	SCX_DEQ_SCHED_CHANGE___core = 1ULL << 33,
 };
 #define SCX_DEQ_SLEEP		SL_CORE_FLAG(scx_deq_flags, SCX_DEQ_SLEEP)
 #define SCX_DEQ_CORE_SCHED_EXEC	SL_CORE_FLAG(scx_deq_flags, SCX_DEQ_CORE_SCHED_EXEC)
 #define SCX_DEQ_SCHED_CHANGE	SL_CORE_FLAG(scx_deq_flags, SCX_DEQ_SCHED_CHANGE)
 
 enum scx_kick_flags {
-	SCX_KICK_IDLE___core		= 1U << 0,
-	SCX_KICK_PREEMPT___core		= 1U << 1,
-	SCX_KICK_WAIT___core		= 1U << 2,
+	SCX_KICK_IDLE___core = 1U << 0,
+	SCX_KICK_PREEMPT___core = 1U << 1,
+	SCX_KICK_WAIT___core = 1U << 2,
 };
 #define SCX_KICK_IDLE		SL_CORE_FLAG(scx_kick_flags, SCX_KICK_IDLE)
 #define SCX_KICK_PREEMPT	SL_CORE_FLAG(scx_kick_flags, SCX_KICK_PREEMPT)
 #define SCX_KICK_WAIT		SL_CORE_FLAG(scx_kick_flags, SCX_KICK_WAIT)
 
 enum scx_pick_idle_cpu_flags {
-	SCX_PICK_IDLE_CORE___core	= 1U << 0,
-	SCX_PICK_IDLE_IN_NODE___core	= 1U << 1,
+	SCX_PICK_IDLE_CORE___core = 1U << 0,
+	SCX_PICK_IDLE_IN_NODE___core = 1U << 1,
 };
 #define SCX_PICK_IDLE_CORE \
 	SL_CORE_FLAG(scx_pick_idle_cpu_flags, SCX_PICK_IDLE_CORE)
@@ -185,8 +184,7 @@ struct bpf_rb_node {
 } __attribute__((aligned(8)));
 
 /* From here on, every field access is relocated to the running kernel. */
-#pragma clang attribute push(__attribute__((preserve_access_index)), \
-			     apply_to = record)
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct cpumask {
 	unsigned long bits[SCX_CPUS_MAX / (8 * sizeof(unsigned long))];

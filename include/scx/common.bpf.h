@@ -55,8 +55,7 @@ static inline s64 time_delta(u64 after, u64 before)
 }
 
 /* A task of weight 100 is charged as it is; a heavier one less. */
-static inline u64 scale_by_task_weight_inverse(const struct task_struct *p,
-					       u64 value)
+static inline u64 scale_by_task_weight_inverse(const struct task_struct *p, u64 value)
 {
 	return value * 100 / p->scx.weight;
 }

@@ -20,12 +20,10 @@
  * the task. Without SCX_WAKE_SYNC: a waker that is about to block may run on all the
  * same, and the task would wait behind it although another CPU is idle now.
  */
-static inline s32 select_idle_cpu(struct task_struct *p, s32 prev_cpu,
-				  u64 wake_flags, bool *is_idle)
+static inline s32 select_idle_cpu(struct task_struct *p, s32 prev_cpu, u64 wake_flags, bool *is_idle)
 {
 	*is_idle = false;
-	return scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags & ~SCX_WAKE_SYNC,
-				      is_idle);
+	return scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags & ~SCX_WAKE_SYNC, is_idle);
 }
 
 /*
@@ -33,8 +31,7 @@ static inline s32 select_idle_cpu(struct task_struct *p, s32 prev_cpu,
  * even if it is idle, or it would pass a more urgent one that this CPU is about to
  * fetch.
  */
-static inline s32 select_cpu_only(struct task_struct *p, s32 prev_cpu,
-				  u64 wake_flags)
+static inline s32 select_cpu_only(struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	bool is_idle;
 
@@ -42,8 +39,8 @@ static inline s32 select_cpu_only(struct task_struct *p, s32 prev_cpu,
 }
 
 /* An idle CPU gets the task at once, past ops.enqueue. */
-static inline s32 select_cpu_and_insert(struct task_struct *p, s32 prev_cpu,
-					u64 wake_flags, u64 slice_ns)
+static inline s32 select_cpu_and_insert(struct task_struct *p, s32 prev_cpu, u64 wake_flags,
+					u64 slice_ns)
 {
 	bool is_idle;
 	s32 cpu = select_idle_cpu(p, prev_cpu, wake_flags, &is_idle);

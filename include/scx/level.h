@@ -41,14 +41,12 @@ static inline u32 clamp_level(s64 level, u32 nr_levels)
 }
 
 /* The task's priority, or its level by weight. @attr: its attributes, or NULL. */
-static inline u32 task_level(const struct task_struct *p,
-			     const struct task_attr *attr, u32 default_level,
-			     u32 nr_levels)
+static inline u32 task_level(const struct task_struct *p, const struct task_attr *attr,
+			     u32 default_level, u32 nr_levels)
 {
 	if (task_attr_given(attr, TASK_ATTR_PRIORITY))
 		return clamp_level(attr->priority, nr_levels);
-	return clamp_level(level_of_weight(p->scx.weight, default_level),
-			   nr_levels);
+	return clamp_level(level_of_weight(p->scx.weight, default_level), nr_levels);
 }
 
 #endif

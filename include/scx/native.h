@@ -61,13 +61,13 @@
  * by hand, since a compiler may put space between variables of this size.
  */
 struct sl_map_site {
-	void *map;		/* the map variable */
-	const char *name;	/* as the call spells it: "&NAME" */
-	u32 type;		/* BPF_MAP_TYPE_* */
+	void *map;	  /* the map variable */
+	const char *name; /* as the call spells it: "&NAME" */
+	u32 type;	  /* BPF_MAP_TYPE_* */
 	u32 key_bytes;
-	u64 value_bytes;	/* of an array of maps: what SL_INNER() says */
-	u32 max_entries;	/* 0: one per task (task storage) */
-	u32 var_bytes;		/* of the map variable */
+	u64 value_bytes; /* of an array of maps: what SL_INNER() says */
+	u32 max_entries; /* 0: one per task (task storage) */
+	u32 var_bytes;	 /* of the map variable */
 };
 
 /*
@@ -85,17 +85,15 @@ struct sl_map_site {
 
 /* What the loader looks up in a compiled policy: the one symbol it exports. */
 struct sl_policy {
-	u64 layout;		/* SL_LAYOUT */
+	u64 layout; /* SL_LAYOUT */
 	struct sched_ext_ops *ops;
 	struct sl_map_site *sites;
 	struct sl_map_site *sites_end;
-	int (*start)(void);	/* of the host: before ops.init(), maps exist; or NULL */
+	int (*start)(void); /* of the host: before ops.init(), maps exist; or NULL */
 };
 
-extern struct sl_map_site __start_sl_map_sites[]
-	__attribute__((weak, visibility("hidden")));
-extern struct sl_map_site __stop_sl_map_sites[]
-	__attribute__((weak, visibility("hidden")));
+extern struct sl_map_site __start_sl_map_sites[] __attribute__((weak, visibility("hidden")));
+extern struct sl_map_site __stop_sl_map_sites[] __attribute__((weak, visibility("hidden")));
 
 #define SL_POLICY_OF(operations)						\
 	struct sl_policy sl_policy = {					\
@@ -214,11 +212,9 @@ long sl_map_peek(struct sl_map *map, void *value);
 #define bpf_map_peek_elem(m, value) sl_map_peek(SL_QUEUE(m), (value))
 void *sl_map_lookup(struct sl_map *map, const void *key);
 void *sl_map_lookup_percpu(struct sl_map *map, const void *key, u32 cpu);
-long sl_map_update(struct sl_map *map, const void *key, const void *value,
-		   u64 flags);
+long sl_map_update(struct sl_map *map, const void *key, const void *value, u64 flags);
 long sl_map_delete(struct sl_map *map, const void *key);
-void *sl_task_storage_get(struct sl_map *map, struct task_struct *p,
-			  const void *value, u64 flags);
+void *sl_task_storage_get(struct sl_map *map, struct task_struct *p, const void *value, u64 flags);
 long sl_task_storage_delete(struct sl_map *map, struct task_struct *p);
 
 #define bpf_map_lookup_elem(m, key) sl_map_lookup(SL_MAP(m), (key))
@@ -231,8 +227,7 @@ long sl_task_storage_delete(struct sl_map *map, struct task_struct *p);
 	sl_task_storage_get(SL_MAP_SITE(m, 0), (p), (value), (flags))
 #define bpf_task_storage_delete(m, p) \
 	sl_task_storage_delete(SL_MAP_SITE(m, 0), (p))
-void *sl_cgrp_storage_get(struct sl_map *map, struct cgroup *cgrp,
-			  const void *value, u64 flags);
+void *sl_cgrp_storage_get(struct sl_map *map, struct cgroup *cgrp, const void *value, u64 flags);
 long sl_cgrp_storage_delete(struct sl_map *map, struct cgroup *cgrp);
 #define bpf_cgrp_storage_get(m, cgrp, value, flags) \
 	sl_cgrp_storage_get(SL_MAP_SITE(m, 0), (cgrp), (const void *)(value), (flags))
@@ -273,10 +268,10 @@ static inline void bpf_ringbuf_submit(void *record __attribute__((unused)),
 
 /* The tasks that were in a queue when the iteration began, in queue order. */
 struct bpf_iter_scx_dsq {
-	struct bpf_iter_scx_dsq *link;	/* other iterators of the same queue */
+	struct bpf_iter_scx_dsq *link; /* other iterators of the same queue */
 	void *dsq;
-	void *next;			/* the next task */
-	u64 seq;			/* tasks queued later are not visited */
+	void *next; /* the next task */
+	u64 seq;    /* tasks queued later are not visited */
 	u64 flags;
 	u64 slice;
 	u64 vtime;
@@ -288,8 +283,7 @@ struct task_struct *bpf_iter_scx_dsq_next(struct bpf_iter_scx_dsq *it);
 void bpf_iter_scx_dsq_destroy(struct bpf_iter_scx_dsq *it);
 
 /* Limit as on Linux: 8 Mi rounds. Return: rounds done, or -E2BIG. */
-long sl_bpf_loop(u32 nr_loops, long (*callback)(u64 i, void *ctx), void *ctx,
-		 u64 flags);
+long sl_bpf_loop(u32 nr_loops, long (*callback)(u64 i, void *ctx), void *ctx, u64 flags);
 #define bpf_loop(nr, callback, ctx, flags) \
 	sl_bpf_loop((nr), (long (*)(u64, void *))(callback), (ctx), (flags))
 
@@ -384,8 +378,7 @@ struct bpf_iter_css {
 	struct cgroup_subsys_state *root, *next;
 	bool is_post;
 };
-int bpf_iter_css_new(struct bpf_iter_css *it, struct cgroup_subsys_state *start,
-		     u32 flags);
+int bpf_iter_css_new(struct bpf_iter_css *it, struct cgroup_subsys_state *start, u32 flags);
 struct cgroup_subsys_state *bpf_iter_css_next(struct bpf_iter_css *it);
 void bpf_iter_css_destroy(struct bpf_iter_css *it);
 
@@ -395,19 +388,17 @@ s32 scx_bpf_create_dsq(u64 dsq_id, s32 node);
 void scx_bpf_destroy_dsq(u64 dsq_id);
 s32 scx_bpf_dsq_nr_queued(u64 dsq_id);
 struct task_struct *scx_bpf_dsq_peek(u64 dsq_id);
-bool scx_bpf_dsq_insert(struct task_struct *p, u64 dsq_id, u64 slice,
-			u64 enq_flags);
-bool scx_bpf_dsq_insert_vtime(struct task_struct *p, u64 dsq_id, u64 slice,
-			      u64 vtime, u64 enq_flags);
+bool scx_bpf_dsq_insert(struct task_struct *p, u64 dsq_id, u64 slice, u64 enq_flags);
+bool scx_bpf_dsq_insert_vtime(struct task_struct *p, u64 dsq_id, u64 slice, u64 vtime,
+			      u64 enq_flags);
 bool sl_dsq_move_to_local(u64 dsq_id, u64 enq_flags);
 /* Linux 7.1 added the flags; earlier sources give the queue alone. */
 #define SL_MOVE_TO_LOCAL(dsq_id, enq_flags, ...) \
 	sl_dsq_move_to_local((dsq_id), (enq_flags))
 #define scx_bpf_dsq_move_to_local(...) SL_MOVE_TO_LOCAL(__VA_ARGS__, 0, 0)
-bool scx_bpf_dsq_move(struct bpf_iter_scx_dsq *it, struct task_struct *p,
-		      u64 dsq_id, u64 enq_flags);
-bool scx_bpf_dsq_move_vtime(struct bpf_iter_scx_dsq *it, struct task_struct *p,
-			    u64 dsq_id, u64 enq_flags);
+bool scx_bpf_dsq_move(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 dsq_id, u64 enq_flags);
+bool scx_bpf_dsq_move_vtime(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 dsq_id,
+			    u64 enq_flags);
 void scx_bpf_dsq_move_set_slice(struct bpf_iter_scx_dsq *it, u64 slice);
 void scx_bpf_dsq_move_set_vtime(struct bpf_iter_scx_dsq *it, u64 vtime);
 u32 scx_bpf_dispatch_nr_slots(void);
@@ -420,8 +411,7 @@ u32 scx_bpf_nr_cpu_ids(void);
 u32 scx_bpf_nr_node_ids(void);
 s32 scx_bpf_cpu_node(s32 cpu);
 void scx_bpf_kick_cpu(s32 cpu, u64 flags);
-s32 scx_bpf_select_cpu_dfl(struct task_struct *p, s32 prev_cpu, u64 wake_flags,
-			   bool *is_idle);
+s32 scx_bpf_select_cpu_dfl(struct task_struct *p, s32 prev_cpu, u64 wake_flags, bool *is_idle);
 s32 scx_bpf_select_cpu_and(struct task_struct *p, s32 prev_cpu, u64 wake_flags,
 			   const struct cpumask *cpus_allowed, u64 flags);
 const struct cpumask *scx_bpf_get_possible_cpumask(void);
@@ -434,10 +424,8 @@ void scx_bpf_events(struct scx_event_stats *events, size_t bytes);
 /* For policies that track idle CPUs by node, which only Linux can. */
 const struct cpumask *scx_bpf_get_idle_cpumask_node(int node);
 const struct cpumask *scx_bpf_get_idle_smtmask_node(int node);
-s32 scx_bpf_pick_idle_cpu_node(const struct cpumask *allowed, int node,
-			       u64 flags);
-s32 scx_bpf_pick_any_cpu_node(const struct cpumask *allowed, int node,
-			      u64 flags);
+s32 scx_bpf_pick_idle_cpu_node(const struct cpumask *allowed, int node, u64 flags);
+s32 scx_bpf_pick_any_cpu_node(const struct cpumask *allowed, int node, u64 flags);
 bool scx_bpf_test_and_clear_cpu_idle(s32 cpu);
 s32 scx_bpf_pick_idle_cpu(const struct cpumask *allowed, u64 flags);
 s32 scx_bpf_pick_any_cpu(const struct cpumask *allowed, u64 flags);
@@ -454,8 +442,7 @@ u32 bpf_cpumask_first(const struct cpumask *mask);
 u32 bpf_cpumask_first_zero(const struct cpumask *mask);
 u32 bpf_cpumask_first_and(const struct cpumask *a, const struct cpumask *b);
 u32 bpf_cpumask_any_distribute(const struct cpumask *mask);
-u32 bpf_cpumask_any_and_distribute(const struct cpumask *a,
-				   const struct cpumask *b);
+u32 bpf_cpumask_any_and_distribute(const struct cpumask *a, const struct cpumask *b);
 u32 bpf_cpumask_weight(const struct cpumask *mask);
 void bpf_cpumask_set_cpu(u32 cpu, struct bpf_cpumask *mask);
 void bpf_cpumask_clear_cpu(u32 cpu, struct bpf_cpumask *mask);
@@ -464,12 +451,9 @@ bool bpf_cpumask_test_and_set_cpu(u32 cpu, struct bpf_cpumask *mask);
 bool bpf_cpumask_test_and_clear_cpu(u32 cpu, struct bpf_cpumask *mask);
 void bpf_cpumask_setall(struct bpf_cpumask *mask);
 void bpf_cpumask_clear(struct bpf_cpumask *mask);
-bool bpf_cpumask_and(struct bpf_cpumask *dst, const struct cpumask *a,
-		     const struct cpumask *b);
-void bpf_cpumask_or(struct bpf_cpumask *dst, const struct cpumask *a,
-		    const struct cpumask *b);
-void bpf_cpumask_xor(struct bpf_cpumask *dst, const struct cpumask *a,
-		     const struct cpumask *b);
+bool bpf_cpumask_and(struct bpf_cpumask *dst, const struct cpumask *a, const struct cpumask *b);
+void bpf_cpumask_or(struct bpf_cpumask *dst, const struct cpumask *a, const struct cpumask *b);
+void bpf_cpumask_xor(struct bpf_cpumask *dst, const struct cpumask *a, const struct cpumask *b);
 bool bpf_cpumask_equal(const struct cpumask *a, const struct cpumask *b);
 bool bpf_cpumask_intersects(const struct cpumask *a, const struct cpumask *b);
 bool bpf_cpumask_subset(const struct cpumask *a, const struct cpumask *b);
@@ -484,8 +468,7 @@ void sl_obj_drop(void *object);
 #define bpf_obj_drop(object) sl_obj_drop(object)
 int bpf_rbtree_add(struct bpf_rb_root *root, struct bpf_rb_node *node,
 		   bool (*less)(struct bpf_rb_node *a, const struct bpf_rb_node *b));
-struct bpf_rb_node *bpf_rbtree_remove(struct bpf_rb_root *root,
-				      struct bpf_rb_node *node);
+struct bpf_rb_node *bpf_rbtree_remove(struct bpf_rb_root *root, struct bpf_rb_node *node);
 struct bpf_rb_node *bpf_rbtree_first(struct bpf_rb_root *root);
 #define bpf_kptr_xchg(slot, ptr) \
 	__atomic_exchange_n((slot), (ptr), __ATOMIC_ACQ_REL)
@@ -493,8 +476,7 @@ struct bpf_rb_node *bpf_rbtree_first(struct bpf_rb_root *root);
 /* ---- ending ------------------------------------------------------------ */
 
 void sl_scx_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-void sl_scx_exit(s64 code, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
+void sl_scx_exit(s64 code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void sl_scx_dump(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 #define scx_bpf_error(fmt, ...) sl_scx_error(fmt "", ##__VA_ARGS__)
 #define scx_bpf_exit(code, fmt, ...) sl_scx_exit((code), fmt "", ##__VA_ARGS__)

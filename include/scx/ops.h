@@ -67,7 +67,7 @@ enum scx_exit_kind {
 
 /* How often the core did what a policy may not expect; S43. */
 struct scx_event_stats {
-	s64 SCX_EV_SELECT_CPU_FALLBACK;	/* the CPU of ops.select_cpu() was not allowed */
+	s64 SCX_EV_SELECT_CPU_FALLBACK; /* the CPU of ops.select_cpu() was not allowed */
 	s64 SCX_EV_DISPATCH_LOCAL_DSQ_OFFLINE;
 	s64 SCX_EV_DISPATCH_KEEP_LAST;
 	s64 SCX_EV_ENQ_SKIP_EXITING;
@@ -125,20 +125,16 @@ struct sched_ext_ops {
 	void (*dump_task)(struct scx_dump_ctx *ctx, struct task_struct *p);
 	s32 (*cgroup_init)(struct cgroup *cgrp, struct scx_cgroup_init_args *args);
 	void (*cgroup_exit)(struct cgroup *cgrp);
-	s32 (*cgroup_prep_move)(struct task_struct *p, struct cgroup *from,
-				struct cgroup *to);
-	void (*cgroup_move)(struct task_struct *p, struct cgroup *from,
-			    struct cgroup *to);
-	void (*cgroup_cancel_move)(struct task_struct *p, struct cgroup *from,
-				   struct cgroup *to);
+	s32 (*cgroup_prep_move)(struct task_struct *p, struct cgroup *from, struct cgroup *to);
+	void (*cgroup_move)(struct task_struct *p, struct cgroup *from, struct cgroup *to);
+	void (*cgroup_cancel_move)(struct task_struct *p, struct cgroup *from, struct cgroup *to);
 	void (*cgroup_set_weight)(struct cgroup *cgrp, u32 weight);
-	void (*cgroup_set_bandwidth)(struct cgroup *cgrp, u64 period_us,
-				     u64 quota_us, u64 burst_us);
+	void (*cgroup_set_bandwidth)(struct cgroup *cgrp, u64 period_us, u64 quota_us, u64 burst_us);
 	s32 (*init)(void);
 	void (*exit)(struct scx_exit_info *info);
-	u32 dispatch_max_batch;		/* 0: 32 */
-	u64 flags;			/* SCX_OPS_* */
-	u32 timeout_ms;			/* watchdog; 0: 30,000; more is refused */
+	u32 dispatch_max_batch; /* 0: 32 */
+	u64 flags;		/* SCX_OPS_* */
+	u32 timeout_ms;		/* watchdog; 0: 30,000; more is refused */
 	u32 exit_dump_len;
 	u64 hotplug_seq;
 	char name[128];

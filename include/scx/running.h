@@ -26,7 +26,7 @@ struct running {
 	u64 key;
 	u64 since_ns;
 	bool is_busy;
-	bool is_claimed;	/* a task has preempted it, and it has not chosen since */
+	bool is_claimed; /* a task has preempted it, and it has not chosen since */
 };
 static struct running running[SCX_CPUS_MAX];
 
@@ -81,8 +81,7 @@ static inline bool preempt_last(struct task_struct *p, u64 key, u64 now_ns)
 	bpf_for(cpu, 0, nr_cpus) {
 		if (last_key == RUNNING_NONE)
 			break;
-		if (running_key(cpu, now_ns) <= last_key ||
-		    !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+		if (running_key(cpu, now_ns) <= last_key || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
 			continue;
 		last_cpu = cpu;
 		last_key = running_key(cpu, now_ns);

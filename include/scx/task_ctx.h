@@ -68,8 +68,7 @@ static inline u64 exec_ns_since(const struct task_struct *p, u64 *exec_ns)
  * For ops.yield: to no task in particular, by an end of the slice. *@has_yielded
  * tells ops.dispatch, where this task would be the first again.
  */
-static inline bool yield_slice(struct task_struct *from, struct task_struct *to,
-			       bool *has_yielded)
+static inline bool yield_slice(struct task_struct *from, struct task_struct *to, bool *has_yielded)
 {
 	if (to)
 		return false;

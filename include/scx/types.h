@@ -120,15 +120,15 @@ struct scx_exit_info {
 };
 
 struct kernfs_node {
-	const char *name;	/* "" for the root */
-	u64 id;			/* 1 for the root */
+	const char *name; /* "" for the root */
+	u64 id;		  /* 1 for the root */
 };
 
 /* What iterators go over: of each cgroup the one of its own. */
 struct cgroup_subsys_state {
 	struct cgroup *cgroup;
 	struct {
-		unsigned long percpu_count_ptr;	/* 0: it is not being removed */
+		unsigned long percpu_count_ptr; /* 0: it is not being removed */
 	} refcnt;
 };
 
@@ -136,10 +136,10 @@ struct cgroup_subsys_state {
 struct cgroup {
 	struct kernfs_node *kn;
 	struct cgroup_subsys_state self;
-	struct cgroup_subsys_state *subsys[1];	/* NULL: no cpusets here */
-	struct cgroup *dom_cgrp;		/* itself: none is threaded */
-	s32 level;		/* 0 for the root */
-	struct cgroup *ancestors[SL_CGROUP_DEPTH_MAX];	/* by level, itself the last */
+	struct cgroup_subsys_state *subsys[1];	       /* NULL: no cpusets here */
+	struct cgroup *dom_cgrp;		       /* itself: none is threaded */
+	s32 level;				       /* 0 for the root */
+	struct cgroup *ancestors[SL_CGROUP_DEPTH_MAX]; /* by level, itself the last */
 };
 
 /* Where a task is. */
@@ -150,7 +150,7 @@ struct css_set {
 struct cred {
 	struct {
 		u32 val;
-	} uid, gid, euid, egid;	/* 0: every task is root's */
+	} uid, gid, euid, egid; /* 0: every task is root's */
 };
 
 struct list_head {
@@ -163,19 +163,19 @@ struct signal_struct {
 };
 
 struct scx_cgroup_init_args {
-	u32 weight;		/* 1..10000, 100 by default */
+	u32 weight; /* 1..10000, 100 by default */
 	u64 bw_period_us;
-	u64 bw_quota_us;	/* of each period; ~0: no limit */
+	u64 bw_quota_us; /* of each period; ~0: no limit */
 	u64 bw_burst_us;
 };
 
 struct scx_init_task_args {
-	bool fork;		/* the task is being created, not taken over */
-	struct cgroup *cgroup;	/* that it is in */
+	bool fork;	       /* the task is being created, not taken over */
+	struct cgroup *cgroup; /* that it is in */
 };
 
 struct scx_exit_task_args {
-	bool cancelled;		/* the task ended before it was enabled */
+	bool cancelled; /* the task ended before it was enabled */
 };
 
 enum scx_cpu_preempt_reason {
@@ -185,8 +185,7 @@ enum scx_cpu_preempt_reason {
 	SCX_CPU_PREEMPT_UNKNOWN,
 };
 
-struct scx_cpu_acquire_args {
-};
+struct scx_cpu_acquire_args { };
 
 struct scx_cpu_release_args {
 	enum scx_cpu_preempt_reason reason;
@@ -203,54 +202,54 @@ struct scx_dump_ctx {
 
 /* The scheduling state of a task that a policy may read, and partly write. */
 struct sched_ext_entity {
-	u64 slice;		/* ns left; SCX_SLICE_INF never ends */
-	u64 dsq_vtime;		/* key of the last vtime insert; the policy's to keep */
-	u32 flags;		/* SCX_TASK_* */
-	u32 weight;		/* 1..10000, 100 is nice 0 */
+	u64 slice;     /* ns left; SCX_SLICE_INF never ends */
+	u64 dsq_vtime; /* key of the last vtime insert; the policy's to keep */
+	u32 flags;     /* SCX_TASK_* */
+	u32 weight;    /* 1..10000, 100 is nice 0 */
 	s32 sticky_cpu;
-	s32 selected_cpu;	/* what select_cpu last returned */
-	unsigned long runnable_at;	/* since when it waits, in ticks of jiffies */
-	bool disallow;		/* set in init_task: an error, there is no other class */
+	s32 selected_cpu;	   /* what select_cpu last returned */
+	unsigned long runnable_at; /* since when it waits, in ticks of jiffies */
+	bool disallow;		   /* set in init_task: an error, there is no other class */
 };
 
 struct sched_entity {
-	u64 sum_exec_runtime;	/* ns of CPU time so far */
+	u64 sum_exec_runtime; /* ns of CPU time so far */
 };
 
 /* What every switch touches comes first, so that it is in few cache lines. */
 struct task_struct {
 	struct sched_ext_entity scx;
-	const cpumask_t *cpus_ptr;	/* where the task may run */
+	const cpumask_t *cpus_ptr; /* where the task may run */
 	s32 nr_cpus_allowed;
 	u16 migration_disabled;
-	u16 __state;			/* 0 runnable, 1 asleep, 0x80 ended (TASK_DEAD) */
+	u16 __state; /* 0 runnable, 1 asleep, 0x80 ended (TASK_DEAD) */
 	struct sched_entity se;
 	s32 pid;
-	u32 flags;			/* PF_* */
-	sl_ulong nvcsw;		/* voluntary switches: blocked or yielded */
-	sl_ulong nivcsw;		/* involuntary switches: preempted */
+	u32 flags;	 /* PF_* */
+	sl_ulong nvcsw;	 /* voluntary switches: blocked or yielded */
+	sl_ulong nivcsw; /* involuntary switches: preempted */
 
 	union {
 		struct task_struct *real_parent;
-		struct task_struct *parent;	/* no task here is traced by another */
+		struct task_struct *parent; /* no task here is traced by another */
 	};
 	union {
 		struct task_struct *group_leader;
-		struct mm_struct *mm;	/* shared with threads of its group only */
+		struct mm_struct *mm; /* shared with threads of its group only */
 	};
-	u64 start_time;			/* ns */
+	u64 start_time; /* ns */
 	s32 tgid;
 	s32 prio;
-	s32 static_prio;		/* 120 + nice */
+	s32 static_prio; /* 120 + nice */
 	s32 normal_prio;
 	u32 policy;
-	char comm[TASK_COMM_LEN] __attribute__((aligned(8)));	/* written by words */
-	struct css_set *cgroups;	/* the lock of the task's CPU protects it */
+	char comm[TASK_COMM_LEN] __attribute__((aligned(8))); /* written by words */
+	struct css_set *cgroups; /* the lock of the task's CPU protects it */
 	const struct cred *real_cred;
-	struct mempolicy *mempolicy;	/* NULL: memory has no nodes here */
-	const struct sched_class *sched_class;	/* one for all */
+	struct mempolicy *mempolicy;	       /* NULL: memory has no nodes here */
+	const struct sched_class *sched_class; /* one for all */
 	struct signal_struct *signal;
-	struct list_head thread_node;	/* in the list of `signal` */
+	struct list_head thread_node; /* in the list of `signal` */
 };
 
 #endif

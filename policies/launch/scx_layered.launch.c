@@ -20,8 +20,7 @@ static void launch_layer(u32 id, const char *name, bool is_preempting, u64 min_e
 	l->kind = LAYER_KIND_OPEN;
 	l->nr_match_ors = 1;
 	l->matches[0].nr_match_ands = id == LAUNCH_NORMAL ? 0 : 1;
-	l->matches[0].matches[0].kind =
-		id == LAUNCH_BATCH ? MATCH_NICE_ABOVE : MATCH_NICE_BELOW;
+	l->matches[0].matches[0].kind = id == LAUNCH_BATCH ? MATCH_NICE_ABOVE : MATCH_NICE_BELOW;
 	l->preempt = is_preempting;
 	l->slice_ns = l->yield_step_ns = 20000000;
 	l->min_exec_ns = min_exec_ns;
@@ -45,9 +44,11 @@ static void launch_layer(u32 id, const char *name, bool is_preempting, u64 min_e
 /* How far a CPU is: the same, of its core, its cache, its node, or farther. */
 static u32 launch_distance(s32 a, s32 b)
 {
-	return a == b ? 0 : sl_scx_cpu_core_id(a) == sl_scx_cpu_core_id(b) ? 1 :
-	       sl_scx_cpu_llc_id(a) == sl_scx_cpu_llc_id(b) ? 2 :
-	       scx_bpf_cpu_node(a) == scx_bpf_cpu_node(b) ? 3 : 4;
+	return a == b					      ? 0 :
+	       sl_scx_cpu_core_id(a) == sl_scx_cpu_core_id(b) ? 1 :
+	       sl_scx_cpu_llc_id(a) == sl_scx_cpu_llc_id(b)   ? 2 :
+	       scx_bpf_cpu_node(a) == scx_bpf_cpu_node(b)     ? 3 :
+								4;
 }
 
 /*
@@ -81,8 +82,10 @@ static void launch_cpu(s32 cpu)
 	c->layer_id = MAX_LAYERS;
 	for (u32 i = 0; i < MAX_LAYERS; i++) {
 		c->ogp_layer_order[i] = c->op_layer_order[i] = i ? MAX_LAYERS : LAUNCH_IMMEDIATE;
-		c->ogn_layer_order[i] = c->on_layer_order[i] =
-			i > 1 ? MAX_LAYERS : (u32)(cpu + (s32)i) % 2 ? LAUNCH_BATCH : LAUNCH_NORMAL;
+		c->ogn_layer_order[i] = c->on_layer_order[i] = i > 1 ? MAX_LAYERS :
+							       (u32)(cpu + (s32)i) % 2 ?
+								       LAUNCH_BATCH :
+								       LAUNCH_NORMAL;
 		c->gp_layer_order[i] = c->gn_layer_order[i] = MAX_LAYERS;
 	}
 }
@@ -96,7 +99,9 @@ static void launch_cache(s32 cpu)
 	SL_SET(llc_numa_id_map[id], (u32)scx_bpf_cpu_node(cpu));
 	for (u32 distance = 0; distance < 3; distance++) {
 		for (s32 i = 0; i < (s32)scx_bpf_nr_cpu_ids(); i++) {
-			u32 away = i == cpu ? 0 : scx_bpf_cpu_node(i) == scx_bpf_cpu_node(cpu) ? 1 : 2;
+			u32 away = i == cpu					? 0 :
+				   scx_bpf_cpu_node(i) == scx_bpf_cpu_node(cpu) ? 1 :
+										  2;
 
 			if (sl_scx_cpu_llc_id(i) == i && away == distance)
 				c->prox_map.llcs[at++] = (u16)sl_index_of(sl_scx_cpu_llc_id, i);
@@ -131,7 +136,8 @@ static int launch(void)
 	for (s32 cpu = 0; cpu < (s32)nr; cpu++) {
 		s32 node = scx_bpf_cpu_node(cpu);
 
-		SL_SET(numa_cpumasks[node][cpu / 64], numa_cpumasks[node][cpu / 64] | 1ULL << cpu % 64);
+		SL_SET(numa_cpumasks[node][cpu / 64],
+		       numa_cpumasks[node][cpu / 64] | 1ULL << cpu % 64);
 		SL_SET(cpu_llc_id_map[cpu], sl_index_of(sl_scx_cpu_llc_id, cpu));
 		SL_SET(__sibling_cpu[cpu], sl_sibling_of(cpu));
 		SL_SET(all_cpus[cpu / 8], (unsigned char)(all_cpus[cpu / 8] | 1U << cpu % 8));

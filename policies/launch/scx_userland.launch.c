@@ -12,7 +12,7 @@
 
 static struct launch_task {
 	u64 ran_ns, vtime;
-	s32 next;		/* pid; 0: none */
+	s32 next; /* pid; 0: none */
 	bool is_queued;
 } launch_tasks[LAUNCH_PIDS];
 static s32 launch_first;

@@ -10,7 +10,7 @@
 #define NR_PIDS 1024
 #define NR_NUMBERED 8
 
-static s32 home_of[NR_PIDS];	/* CPU + 1; 0: not chosen */
+static s32 home_of[NR_PIDS]; /* CPU + 1; 0: not chosen */
 
 #define OWN_SELECT_CPU
 s32 BPF_STRUCT_OPS(bug_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)

@@ -2,8 +2,7 @@
 /* S1: wants no task. */
 #include "conform.h"
 
-s32 BPF_STRUCT_OPS_SLEEPABLE(t_init_task, struct task_struct *p,
-			     struct scx_init_task_args *args)
+s32 BPF_STRUCT_OPS_SLEEPABLE(t_init_task, struct task_struct *p, struct scx_init_task_args *args)
 {
 	p->scx.disallow = true;
 	return 0;

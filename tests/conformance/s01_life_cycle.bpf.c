@@ -2,8 +2,7 @@
 /* S1: prints every callback in the order of the calls. */
 #include "conform.h"
 
-s32 BPF_STRUCT_OPS(t_init_task, struct task_struct *p,
-		   struct scx_init_task_args *args)
+s32 BPF_STRUCT_OPS(t_init_task, struct task_struct *p, struct scx_init_task_args *args)
 {
 	CALLED("init_task", p);
 	return 0;
@@ -50,8 +49,7 @@ void BPF_STRUCT_OPS(t_disable, struct task_struct *p)
 	CALLED("disable", p);
 }
 
-void BPF_STRUCT_OPS(t_exit_task, struct task_struct *p,
-		    struct scx_exit_task_args *args)
+void BPF_STRUCT_OPS(t_exit_task, struct task_struct *p, struct scx_exit_task_args *args)
 {
 	CALLED("exit_task", p);
 }

@@ -7,8 +7,7 @@
 /* The weight is the key, so that the task set says the order. */
 void BPF_STRUCT_OPS(t_enqueue, struct task_struct *p, u64 enq_flags)
 {
-	scx_bpf_dsq_insert_vtime(p, QUEUE, SCX_SLICE_INF,
-				 (u64)p->scx.weight - 1000, enq_flags);
+	scx_bpf_dsq_insert_vtime(p, QUEUE, SCX_SLICE_INF, (u64)p->scx.weight - 1000, enq_flags);
 }
 
 void BPF_STRUCT_OPS(t_dispatch, s32 cpu, struct task_struct *prev)

@@ -4,8 +4,7 @@
 
 void BPF_STRUCT_OPS(t_enqueue, struct task_struct *p, u64 enq_flags)
 {
-	scx_bpf_dsq_insert(p, is_named(p, 'b') ? 0x63 : SCX_DSQ_GLOBAL,
-			   SCX_SLICE_INF, enq_flags);
+	scx_bpf_dsq_insert(p, is_named(p, 'b') ? 0x63 : SCX_DSQ_GLOBAL, SCX_SLICE_INF, enq_flags);
 }
 
 SCX_OPS_DEFINE(t_ops, .enqueue = (void *)t_enqueue, .name = "t");

@@ -10,8 +10,7 @@ const volatile s32 woken_target = 1;
 /* Where a task that wakes up is put: 0: a user queue; 1: the global one; 2: CPU 1's. */
 const volatile u64 place = 0;
 
-s32 BPF_STRUCT_OPS(t_select_cpu, struct task_struct *p, s32 prev_cpu,
-		   u64 wake_flags)
+s32 BPF_STRUCT_OPS(t_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	if (is_named(p, 'h'))
 		return 0;

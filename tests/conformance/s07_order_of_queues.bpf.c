@@ -6,8 +6,7 @@
 
 void BPF_STRUCT_OPS(t_enqueue, struct task_struct *p, u64 enq_flags)
 {
-	u64 queue = is_named(p, 'l') ? SCX_DSQ_LOCAL :
-		    is_named(p, 'g') ? SCX_DSQ_GLOBAL : QUEUE;
+	u64 queue = is_named(p, 'l') ? SCX_DSQ_LOCAL : is_named(p, 'g') ? SCX_DSQ_GLOBAL : QUEUE;
 
 	scx_bpf_dsq_insert(p, queue, SCX_SLICE_INF, enq_flags);
 }

@@ -2,8 +2,7 @@
 /* S16: enqueue of a new task is not told that select_cpu was asked: such a task goes to CPU 1. */
 #include "conform.h"
 
-s32 BPF_STRUCT_OPS(t_select_cpu, struct task_struct *p, s32 prev_cpu,
-		   u64 wake_flags)
+s32 BPF_STRUCT_OPS(t_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	return 0;
 }

@@ -5,8 +5,7 @@
 const volatile s32 answer = 0;
 static u64 nr_pinned, nr_free, nr_selected_flag, nr_fork;
 
-s32 BPF_STRUCT_OPS(t_select_cpu, struct task_struct *p, s32 prev_cpu,
-		   u64 wake_flags)
+s32 BPF_STRUCT_OPS(t_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	if (p->nr_cpus_allowed == 1)
 		nr_pinned++;

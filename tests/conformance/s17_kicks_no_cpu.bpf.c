@@ -30,8 +30,7 @@ static int change_weight(void *map, u32 *key, struct timer_value *value)
 	return 0;
 }
 
-s32 BPF_STRUCT_OPS(t_select_cpu, struct task_struct *p, s32 prev_cpu,
-		   u64 wake_flags)
+s32 BPF_STRUCT_OPS(t_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	return 1;
 }

@@ -29,8 +29,7 @@ void BPF_STRUCT_OPS(t_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	struct task_attr *attr = task_attr(p);
 
-	scx_bpf_dsq_insert(p, attr && !attr->priority ? 0 : 1, SCX_SLICE_INF,
-			   enq_flags);
+	scx_bpf_dsq_insert(p, attr && !attr->priority ? 0 : 1, SCX_SLICE_INF, enq_flags);
 }
 
 void BPF_STRUCT_OPS(t_dispatch, s32 cpu, struct task_struct *prev)

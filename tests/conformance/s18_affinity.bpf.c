@@ -16,8 +16,7 @@ static int change(void *map, int *key, struct timer_value *value)
 	return 0;
 }
 
-s32 BPF_STRUCT_OPS(t_select_cpu, struct task_struct *p, s32 prev_cpu,
-		   u64 wake_flags)
+s32 BPF_STRUCT_OPS(t_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	return 0;
 }
@@ -27,8 +26,7 @@ void BPF_STRUCT_OPS(t_enqueue, struct task_struct *p, u64 enq_flags)
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_INF, enq_flags);
 }
 
-void BPF_STRUCT_OPS(t_set_cpumask, struct task_struct *p,
-		    const struct cpumask *mask)
+void BPF_STRUCT_OPS(t_set_cpumask, struct task_struct *p, const struct cpumask *mask)
 {
 	if (bpf_cpumask_test_cpu(1, mask) && !bpf_cpumask_test_cpu(0, mask))
 		nr_set_cpumask++;

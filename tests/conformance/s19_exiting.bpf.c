@@ -8,8 +8,7 @@
 const volatile u64 mark_exiting = 1;
 static u64 nr_marked, nr_other;
 
-s32 BPF_STRUCT_OPS(t_init_task, struct task_struct *p,
-		   struct scx_init_task_args *args)
+s32 BPF_STRUCT_OPS(t_init_task, struct task_struct *p, struct scx_init_task_args *args)
 {
 	if (!is_named(p, 'x'))
 		return 0;

@@ -15,8 +15,10 @@ void BPF_STRUCT_OPS(t_enqueue, struct task_struct *p, u64 enq_flags)
 	if (how == 0)
 		hold(&held, p);
 	else
-		scx_bpf_dsq_insert(p, how == 1 ? QUEUE : how == 2 ?
-				   SCX_DSQ_LOCAL : SCX_DSQ_GLOBAL,
+		scx_bpf_dsq_insert(p,
+				   how == 1 ? QUEUE :
+				   how == 2 ? SCX_DSQ_LOCAL :
+					      SCX_DSQ_GLOBAL,
 				   2000000, enq_flags);
 }
 

@@ -4,8 +4,7 @@
 
 static u64 nr_first, nr_again, nr_picked, nr_picked_again, nr_seen;
 
-s32 BPF_STRUCT_OPS(t_select_cpu, struct task_struct *p, s32 prev_cpu,
-		   u64 wake_flags)
+s32 BPF_STRUCT_OPS(t_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	const struct cpumask *idle = scx_bpf_get_idle_cpumask();
 

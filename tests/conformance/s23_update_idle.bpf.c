@@ -14,8 +14,7 @@ void BPF_STRUCT_OPS(t_update_idle, s32 cpu, bool idle)
 		return;
 	/* Transitions alternate, and the mask is up to date by then. */
 	mask = scx_bpf_get_idle_cpumask();
-	if ((is_known[cpu] && is_idle[cpu] == idle) ||
-	    bpf_cpumask_test_cpu(cpu, mask) != idle)
+	if ((is_known[cpu] && is_idle[cpu] == idle) || bpf_cpumask_test_cpu(cpu, mask) != idle)
 		nr_wrong++;
 	scx_bpf_put_idle_cpumask(mask);
 	is_known[cpu] = 1;

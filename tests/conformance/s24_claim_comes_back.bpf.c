@@ -4,8 +4,7 @@
 
 static u64 nr_claimed, nr_asked;
 
-s32 BPF_STRUCT_OPS(t_select_cpu, struct task_struct *p, s32 prev_cpu,
-		   u64 wake_flags)
+s32 BPF_STRUCT_OPS(t_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	nr_asked++;
 	if (scx_bpf_test_and_clear_cpu_idle(1)) {

@@ -36,11 +36,9 @@ void BPF_STRUCT_OPS(t_dispatch, s32 cpu, struct task_struct *prev)
 		 */
 		bpf_for_each(scx_dsq, p, QUEUE, 0) {
 			nr_visits++;
-			nr_moved += scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p,
-						     QUEUE, 0);
+			nr_moved += scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, QUEUE, 0);
 			/* It is no more what this walk saw. */
-			nr_second += scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p,
-						      OTHER, 0);
+			nr_second += scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, OTHER, 0);
 		}
 		/* Backward, taking away under the walk's feet. */
 		bpf_for_each(scx_dsq, p, QUEUE, SCX_DSQ_ITER_REV) {

@@ -101,8 +101,7 @@ void BPF_STRUCT_OPS(t_running, struct task_struct *p)
 		nr_kept += *found == (u64)p->pid;
 		return;
 	}
-	found = bpf_task_storage_get(&storage, p, NULL,
-				     BPF_LOCAL_STORAGE_GET_F_CREATE);
+	found = bpf_task_storage_get(&storage, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!found)
 		return;
 	nr_fresh++;

@@ -34,15 +34,13 @@ void BPF_STRUCT_OPS(t_runnable, struct task_struct *p, u64 enq_flags)
 	if (nr == 0) {
 		nr_by_task++;
 		if (!bpf_in_task() || !is_named(current, 'p'))
-			scx_bpf_error("c is not woken by p, but by %d",
-				      current->pid);
+			scx_bpf_error("c is not woken by p, but by %d", current->pid);
 		return;
 	}
 	nr_by_timer++;
 	nr_idle += current->pid == 0 && (current->flags & PF_IDLE);
 	if (bpf_in_task())
-		scx_bpf_error("%s is woken by %d, not by a timer", p->comm,
-			      current->pid);
+		scx_bpf_error("%s is woken by %d, not by a timer", p->comm, current->pid);
 }
 
 /* A tick is an interrupt of the task that runs. */

@@ -29,8 +29,7 @@ void BPF_STRUCT_OPS(t_dispatch, s32 cpu, struct task_struct *prev)
 
 void BPF_STRUCT_OPS(t_tick, struct task_struct *p)
 {
-	if (!is_named(p, 'h') || nr_asked ||
-	    scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL) < 3)
+	if (!is_named(p, 'h') || nr_asked || scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL) < 3)
 		return;
 	nr_asked++;
 	scx_bpf_reenqueue_local();

@@ -8,8 +8,7 @@
 const volatile u64 elsewhere = 0;
 static u64 nr_enqueue;
 
-s32 BPF_STRUCT_OPS(t_select_cpu, struct task_struct *p, s32 prev_cpu,
-		   u64 wake_flags)
+s32 BPF_STRUCT_OPS(t_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	return 0;
 }

@@ -71,7 +71,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(t_init)
 
 void BPF_STRUCT_OPS(t_exit, struct scx_exit_info *ei)
 {
-	struct scx_event_stats events = {};
+	struct scx_event_stats events = { };
 
 	scx_bpf_events(&events, sizeof(events));
 	s64 nr_kept = scx_read_event(&events, SCX_EV_DISPATCH_KEEP_LAST);

@@ -7,10 +7,9 @@
 
 #define QUEUE 7
 
-static u64 limited;	/* id of the cgroup */
+static u64 limited; /* id of the cgroup */
 
-s32 BPF_STRUCT_OPS_SLEEPABLE(t_cgroup_init, struct cgroup *cgrp,
-			     struct scx_cgroup_init_args *args)
+s32 BPF_STRUCT_OPS_SLEEPABLE(t_cgroup_init, struct cgroup *cgrp, struct scx_cgroup_init_args *args)
 {
 	if (args->bw_quota_us == ~0ULL)
 		return 0;

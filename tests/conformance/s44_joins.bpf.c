@@ -11,8 +11,7 @@ struct {
 	__type(value, u64);
 } weights SEC(".maps");
 
-s32 BPF_STRUCT_OPS_SLEEPABLE(t_cgroup_init, struct cgroup *cgrp,
-			     struct scx_cgroup_init_args *args)
+s32 BPF_STRUCT_OPS_SLEEPABLE(t_cgroup_init, struct cgroup *cgrp, struct scx_cgroup_init_args *args)
 {
 	u64 id = cgrp->kn->id, weight = args->weight;
 

@@ -20,8 +20,7 @@ static int change(void *map, int *key, struct timer_value *value)
 	return 0;
 }
 
-s32 BPF_STRUCT_OPS_SLEEPABLE(t_cgroup_init, struct cgroup *cgrp,
-			     struct scx_cgroup_init_args *args)
+s32 BPF_STRUCT_OPS_SLEEPABLE(t_cgroup_init, struct cgroup *cgrp, struct scx_cgroup_init_args *args)
 {
 	bpf_printk("cgroup_init %d %u", cgrp->level, args->weight);
 	return 0;
@@ -37,15 +36,13 @@ void BPF_STRUCT_OPS(t_cgroup_set_weight, struct cgroup *cgrp, u32 weight)
 	bpf_printk("cgroup_set_weight %d %u", cgrp->level, weight);
 }
 
-s32 BPF_STRUCT_OPS(t_cgroup_prep_move, struct task_struct *p, struct cgroup *from,
-		   struct cgroup *to)
+s32 BPF_STRUCT_OPS(t_cgroup_prep_move, struct task_struct *p, struct cgroup *from, struct cgroup *to)
 {
 	bpf_printk("prep_move %d %d", from->level, to->level);
 	return 0;
 }
 
-void BPF_STRUCT_OPS(t_cgroup_move, struct task_struct *p, struct cgroup *from,
-		    struct cgroup *to)
+void BPF_STRUCT_OPS(t_cgroup_move, struct task_struct *p, struct cgroup *from, struct cgroup *to)
 {
 	bpf_printk("move %d %d", from->level, to->level);
 	CALLED("move", p);

@@ -15,8 +15,7 @@ static u64 nr_init, nr_root_first, nr_weight, nr_before_its_task, nr_stored;
 static u64 nr_found, nr_none, nr_ancestor, nr_exit;
 static u64 nr_known;
 
-s32 BPF_STRUCT_OPS_SLEEPABLE(t_cgroup_init, struct cgroup *cgrp,
-			     struct scx_cgroup_init_args *args)
+s32 BPF_STRUCT_OPS_SLEEPABLE(t_cgroup_init, struct cgroup *cgrp, struct scx_cgroup_init_args *args)
 {
 	u64 *v = bpf_cgrp_storage_get(&stored, cgrp, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 
@@ -37,8 +36,7 @@ void BPF_STRUCT_OPS(t_cgroup_exit, struct cgroup *cgrp)
 	nr_exit += !cgrp->level;
 }
 
-s32 BPF_STRUCT_OPS_SLEEPABLE(t_init_task, struct task_struct *p,
-			     struct scx_init_task_args *args)
+s32 BPF_STRUCT_OPS_SLEEPABLE(t_init_task, struct task_struct *p, struct scx_init_task_args *args)
 {
 	/* Linux's verifier does not trust the pointer itself. */
 	struct cgroup *cgrp = bpf_cgroup_from_id(args->cgroup->kn->id);
@@ -88,8 +86,8 @@ void BPF_STRUCT_OPS(t_running, struct task_struct *p)
 	if (!nr_root_first || !nr_before_its_task || nr_stored != nr_ancestor ||
 	    nr_stored != nr_found || nr_none != 2 * nr_stored)
 		scx_bpf_error("root %llu task %llu stored %llu ancestor %llu found %llu none %llu",
-			      nr_root_first, nr_before_its_task, nr_stored, nr_ancestor,
-			      nr_found, nr_none);
+			      nr_root_first, nr_before_its_task, nr_stored, nr_ancestor, nr_found,
+			      nr_none);
 }
 
 void BPF_STRUCT_OPS(t_exit, struct scx_exit_info *ei)

@@ -85,7 +85,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(t_init)
 
 void BPF_STRUCT_OPS(t_exit, struct scx_exit_info *ei)
 {
-	struct scx_event_stats events = {};
+	struct scx_event_stats events = { };
 
 	__COMPAT_scx_bpf_events(&events, sizeof(events));
 	nr_moved = events.SCX_EV_DISPATCH_LOCAL_DSQ_OFFLINE;

@@ -83,8 +83,7 @@ void sl_host_kick(s32 cpu)
 	__atomic_fetch_add(&c->nr_kicks, 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&c->is_kicked, 1, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&c->is_asleep, __ATOMIC_SEQ_CST))
-		syscall(SYS_futex, &c->is_kicked, FUTEX_WAKE_PRIVATE, 1, NULL,
-			NULL, 0);
+		syscall(SYS_futex, &c->is_kicked, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
 void *sl_host_alloc(u64 bytes)
@@ -139,8 +138,7 @@ void sl_host_set_timer(u64 at_ns)
 
 void sl_host_print(const char *line)
 {
-	if (!__atomic_fetch_add(&fake.nr_lines, 1, __ATOMIC_RELAXED) ||
-	    !fake.has_real_clock)
+	if (!__atomic_fetch_add(&fake.nr_lines, 1, __ATOMIC_RELAXED) || !fake.has_real_clock)
 		snprintf(fake.last_line, sizeof(fake.last_line), "%s", line);
 	if (fake.is_verbose)
 		fprintf(stderr, "%s\n", line);
@@ -193,13 +191,11 @@ void fake_sleep(s32 cpu, u64 ns_max)
 
 	__atomic_store_n(&c->is_asleep, 1, __ATOMIC_SEQ_CST);
 	if (!__atomic_load_n(&c->is_kicked, __ATOMIC_SEQ_CST))
-		syscall(SYS_futex, &c->is_kicked, FUTEX_WAIT_PRIVATE, 0, &ts,
-			NULL, 0);
+		syscall(SYS_futex, &c->is_kicked, FUTEX_WAIT_PRIVATE, 0, &ts, NULL, 0);
 	__atomic_store_n(&c->is_asleep, 0, __ATOMIC_SEQ_CST);
 }
 
-void fake_fail(const char *file, int line, const char *what, const char *fmt,
-	       ...)
+void fake_fail(const char *file, int line, const char *what, const char *fmt, ...)
 {
 	static u32 has_failed;
 	va_list args;

@@ -21,12 +21,11 @@ static void check_wait(struct model_task *t)
 {
 	u64 age_ns = fake_now_ns() - t->arrive_ns;
 
-	CHECK(t->core.wait_ns_max <= t->core.wait_ns, "[%d] longest %llu of %llu",
-	      t->core.p.pid, t->core.wait_ns_max, t->core.wait_ns);
-	CHECK(t->core.wait_ns <= age_ns, "[%d] waited %llu ns in %llu ns",
-	      t->core.p.pid, t->core.wait_ns, age_ns);
-	CHECK(t->core.p.se.sum_exec_runtime <= age_ns,
-	      "[%d] ran %llu ns in %llu ns", t->core.p.pid,
+	CHECK(t->core.wait_ns_max <= t->core.wait_ns, "[%d] longest %llu of %llu", t->core.p.pid,
+	      t->core.wait_ns_max, t->core.wait_ns);
+	CHECK(t->core.wait_ns <= age_ns, "[%d] waited %llu ns in %llu ns", t->core.p.pid,
+	      t->core.wait_ns, age_ns);
+	CHECK(t->core.p.se.sum_exec_runtime <= age_ns, "[%d] ran %llu ns in %llu ns", t->core.p.pid,
 	      t->core.p.se.sum_exec_runtime, age_ns);
 }
 
@@ -34,8 +33,7 @@ static void on_record(u8 kind, s32 pid, s32 cpu, u8 flags, u64 arg)
 {
 	struct model_task *t;
 
-	CHECK(cpu >= 0 && (u32)cpu < run.nr_cpus, "record %d on cpu %d", kind,
-	      cpu);
+	CHECK(cpu >= 0 && (u32)cpu < run.nr_cpus, "record %d on cpu %d", kind, cpu);
 	if (pid <= 0)
 		return;
 	t = task_of_record(pid);
@@ -62,8 +60,8 @@ static void on_record(u8 kind, s32 pid, s32 cpu, u8 flags, u64 arg)
 		if (flags == SL_STOP_BLOCKED)
 			t->is_woken_on_record = false;
 		CHECK(t->stopped_ns == t->core.p.se.sum_exec_runtime,
-		      "[%d] records add up to %llu of %llu ns", pid,
-		      t->stopped_ns, t->core.p.se.sum_exec_runtime);
+		      "[%d] records add up to %llu of %llu ns", pid, t->stopped_ns,
+		      t->core.p.se.sum_exec_runtime);
 		check_wait(t);
 		break;
 	}
@@ -96,10 +94,9 @@ static void check_queue(struct sl_dsq *q, u8 *places)
 	for (t = q->first; t; t = t->next) {
 		CHECK(t->prev == before && t->dsq == q);
 		CHECK(!q->root || !before || !sl_time_before(t->key, before->key));
-		CHECK(t->state == SL_TASK_RUNNABLE, "[%d] state %d", t->p.pid,
-		      t->state);
-		CHECK(!q->is_local || sl_may_run_on(t, q->cpu),
-		      "[%d] waits on cpu %d", t->p.pid, q->cpu);
+		CHECK(t->state == SL_TASK_RUNNABLE, "[%d] state %d", t->p.pid, t->state);
+		CHECK(!q->is_local || sl_may_run_on(t, q->cpu), "[%d] waits on cpu %d", t->p.pid,
+		      q->cpu);
 		places[((struct model_task *)t)->slot]++;
 		before = t;
 		nr++;
@@ -133,25 +130,21 @@ static void check_task(struct model_task *t, u32 nr_places)
 
 	nr_places += is_held;
 	if (state == SL_TASK_RUNNABLE || state == SL_TASK_RUNNING)
-		CHECK(nr_places == 1, "[%d] is in %u places", t->core.p.pid,
-		      nr_places);
+		CHECK(nr_places == 1, "[%d] is in %u places", t->core.p.pid, nr_places);
 	else
-		CHECK(nr_places == 0 && state == SL_TASK_BLOCKED,
-		      "[%d] state %d, %u places", t->core.p.pid, state,
-		      nr_places);
+		CHECK(nr_places == 0 && state == SL_TASK_BLOCKED, "[%d] state %d, %u places",
+		      t->core.p.pid, state, nr_places);
 	CHECK((t->core.ops_state & SL_OPSS_MASK) != SL_OPSS_QUEUEING);
 	CHECK((t->core.ops_state & SL_OPSS_MASK) != SL_OPSS_DISPATCHING);
 	CHECK(t->core.ddsp_dsq_id == SCX_DSQ_INVALID);
 	CHECK(state == SL_TASK_RUNNING || (t->runs_on == -1 && !t->core.on_cpu));
-	CHECK(state == SL_TASK_BLOCKED || t->nr_announced == t->nr_woken ||
-	      t->core.is_blocking, "[%d]", t->core.p.pid);
+	CHECK(state == SL_TASK_BLOCKED || t->nr_announced == t->nr_woken || t->core.is_blocking,
+	      "[%d]", t->core.p.pid);
 	if (sl_core.is_loaded && !sl_is_bypassed()) {
 		CHECK((t->seen == SEEN_RUN) == (state == SL_TASK_RUNNING) &&
-		      (t->seen == SEEN_OFF) == (state == SL_TASK_BLOCKED),
-		      "[%d] state %d, the policy believes %d", t->core.p.pid,
-		      state, t->seen);
-		CHECK(t->core.in_custody == t->in_custody, "[%d]",
-		      t->core.p.pid);
+			      (t->seen == SEEN_OFF) == (state == SL_TASK_BLOCKED),
+		      "[%d] state %d, the policy believes %d", t->core.p.pid, state, t->seen);
+		CHECK(t->core.in_custody == t->in_custody, "[%d]", t->core.p.pid);
 	} else {
 		CHECK(!is_held && !t->core.in_custody);
 	}
@@ -232,10 +225,9 @@ void random_options(int argc, char **argv)
 		else if (!strcmp(argv[i], "--round-ms"))
 			run.round_ms = (u32)value;
 	}
-	if (argc < 2 || argc % 2 || run.nr_tasks > RANDOM_TASKS_MAX ||
-	    run.nr_cpus > FAKE_CPUS_MAX) {
+	if (argc < 2 || argc % 2 || run.nr_tasks > RANDOM_TASKS_MAX || run.nr_cpus > FAKE_CPUS_MAX) {
 		fprintf(stderr, "usage: random_ops POLICY [--seed N] [--cpus N] "
-			"[--tasks N] [--rounds N] [--round-ms N]\n");
+				"[--tasks N] [--rounds N] [--round-ms N]\n");
 		exit(2);
 	}
 	find_policy(argv[1]);
@@ -243,9 +235,8 @@ void random_options(int argc, char **argv)
 	fake.on_record = on_record;
 	fake.on_panic = on_panic;
 	snprintf(fake.replay, sizeof(fake.replay),
-		 "%s %s --seed %llu --cpus %u --tasks %u --rounds %u --round-ms %u",
-		 argv[0], argv[1], run.seed, run.nr_cpus, run.nr_tasks,
-		 run.nr_rounds, run.round_ms);
+		 "%s %s --seed %llu --cpus %u --tasks %u --rounds %u --round-ms %u", argv[0],
+		 argv[1], run.seed, run.nr_cpus, run.nr_tasks, run.nr_rounds, run.round_ms);
 	printf("%s\n", fake.replay);
 	fflush(stdout);
 	run.next_pid = 1;
@@ -268,16 +259,17 @@ void random_options(int argc, char **argv)
 void random_report(void)
 {
 	static const char *const names[NR_COUNTS] = {
-		"enqueue", "dequeue", "dispatch", "moved", "timer", "kick",
-		"custody", "last", "direct", "stale", "reenqueued",
+		"enqueue", "dequeue", "dispatch", "moved", "timer",	 "kick",
+		"custody", "last",    "direct",	  "stale", "reenqueued",
 	};
 	u64 nr_kicks = 0;
 
 	for (u32 i = 0; i < run.nr_cpus; i++)
 		nr_kicks += fake.cpus[i].nr_kicks;
 	printf("steps %llu spawned %llu reused %llu switched %llu failures %llu "
-	       "kicks %llu", run.nr_steps, run.nr_spawned, run.nr_reused,
-	       run.nr_switched, run.nr_failures, nr_kicks);
+	       "kicks %llu",
+	       run.nr_steps, run.nr_spawned, run.nr_reused, run.nr_switched, run.nr_failures,
+	       nr_kicks);
 	for (u32 i = 0; i < NR_COUNTS; i++)
 		printf(" %s %llu", names[i], random_counts[i]);
 	printf("\n");

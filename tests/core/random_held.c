@@ -86,8 +86,9 @@ static void pids_dispatch(s32 cpu, struct task_struct *prev)
 			scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SLICE_NS, 0);
 			break;
 		case 1:
-			scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON |
-					   (((u32)cpu + 1) % scx_bpf_nr_cpu_ids()),
+			scx_bpf_dsq_insert(p,
+					   SCX_DSQ_LOCAL_ON |
+						   (((u32)cpu + 1) % scx_bpf_nr_cpu_ids()),
 					   SLICE_NS, 0);
 			break;
 		case 2:
@@ -107,15 +108,19 @@ static void pids_dispatch(s32 cpu, struct task_struct *prev)
 }
 
 struct sched_ext_ops pids_ops = {
-	SEEN, .running = seen_running, .name = "pids", .init = create_dsqs,
-	.enqueue = pids_enqueue, .dispatch = pids_dispatch,
+	SEEN,
+	.running = seen_running,
+	.name = "pids",
+	.init = create_dsqs,
+	.enqueue = pids_enqueue,
+	.dispatch = pids_dispatch,
 	.dispatch_max_batch = 8,
 };
 
 /* ---- late: dispatches pointers to tasks that may be no more --------------- */
 
 #define NR_LATE 64
-static struct task_struct *late[NR_LATE];	/* atomic */
+static struct task_struct *late[NR_LATE]; /* atomic */
 
 static void late_enqueue(struct task_struct *p, u64 enq_flags)
 {
@@ -148,21 +153,25 @@ static void late_dispatch(s32 cpu, struct task_struct *prev)
 		/* The storage is that of whoever has the memory now. */
 		if (below(2))
 			bpf_task_storage_get(&contexts, p, NULL, 0);
-		scx_bpf_dsq_insert_vtime(p, below(2) ? OTHER_DSQ : SHARED_DSQ,
-					 SLICE_NS, below(1000), 0);
+		scx_bpf_dsq_insert_vtime(p, below(2) ? OTHER_DSQ : SHARED_DSQ, SLICE_NS,
+					 below(1000), 0);
 	}
 	if (!scx_bpf_dsq_move_to_local(OTHER_DSQ))
 		scx_bpf_dsq_move_to_local(SHARED_DSQ);
 }
 
 struct sched_ext_ops late_ops = {
-	SEEN, .running = seen_running, .name = "late", .init = create_dsqs,
-	.enqueue = late_enqueue, .dispatch = late_dispatch,
+	SEEN,
+	.running = seen_running,
+	.name = "late",
+	.init = create_dsqs,
+	.enqueue = late_enqueue,
+	.dispatch = late_dispatch,
 };
 
 /* ---- faulty: goes wrong at a random moment ------------------------------- */
 
-static u64 faulty_countdown;	/* atomic */
+static u64 faulty_countdown; /* atomic */
 
 static bool is_the_moment(void)
 {
@@ -191,8 +200,7 @@ static void faulty_enqueue(struct task_struct *p, u64 enq_flags)
 	if (below(2)) {
 		push_pid(p->pid);
 	} else if (below(2)) {
-		scx_bpf_dsq_insert_vtime(p, OTHER_DSQ, SLICE_NS, below(1000),
-					 enq_flags);
+		scx_bpf_dsq_insert_vtime(p, OTHER_DSQ, SLICE_NS, below(1000), enq_flags);
 	} else {
 		scx_bpf_dsq_insert(p, SHARED_DSQ, SLICE_NS, enq_flags);
 	}
@@ -245,10 +253,15 @@ static void faulty_dump_task(struct scx_dump_ctx *ctx, struct task_struct *p)
 }
 
 struct sched_ext_ops faulty_ops = {
-	SEEN, .name = "faulty", .init = create_dsqs,
-	.select_cpu = faulty_select_cpu, .enqueue = faulty_enqueue,
-	.dispatch = faulty_dispatch, .running = faulty_running,
-	.dump = faulty_dump, .dump_task = faulty_dump_task,
+	SEEN,
+	.name = "faulty",
+	.init = create_dsqs,
+	.select_cpu = faulty_select_cpu,
+	.enqueue = faulty_enqueue,
+	.dispatch = faulty_dispatch,
+	.running = faulty_running,
+	.dump = faulty_dump,
+	.dump_task = faulty_dump_task,
 };
 
 void random_held_reset(void)

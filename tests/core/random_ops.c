@@ -28,7 +28,10 @@
 #define ROUND_STEPS_MIN 10000
 
 struct random_run run = {
-	.nr_cpus = 4, .nr_tasks = 24, .nr_rounds = 8, .round_ms = 100,
+	.nr_cpus = 4,
+	.nr_tasks = 24,
+	.nr_rounds = 8,
+	.round_ms = 100,
 };
 
 /* ---- tasks --------------------------------------------------------------- */
@@ -137,7 +140,7 @@ static void spawn(s32 parent_pid)
 	}
 	t = take_grave();
 	t->slot = slot;
-	t->refs = 2;		/* its own life, and us */
+	t->refs = 2; /* its own life, and us */
 	t->runs_on = -1;
 	t->pinned_to = -1;
 	pid = run.next_pid++;
@@ -147,8 +150,7 @@ static void spawn(s32 parent_pid)
 	run.slots[slot] = t;
 	pthread_mutex_unlock(&run.slots_lock);
 	if (!run.policy->no_affinity && !fake_below(4)) {
-		const struct cpumask *mask =
-			&run.masks[1 + fake_below(run.nr_masks - 1)];
+		const struct cpumask *mask = &run.masks[1 + fake_below(run.nr_masks - 1)];
 		s32 nr_allowed = 0;
 
 		for (u32 i = 0; i < run.nr_cpus; i++)
@@ -186,8 +188,7 @@ static void wake(u32 slot, s32 waker_pid)
 	/* While draining, a needless wake-up would hide one that was lost. */
 	if (needs_one || !__atomic_load_n(&run.is_draining, __ATOMIC_RELAXED)) {
 		if (__atomic_load_n(&t->change_lock, __ATOMIC_ACQUIRE) != 1 &&
-		    here_wake(&t->core, fake_below(4) ? 0 : SCX_WAKE_SYNC,
-				 waker_pid))
+		    here_wake(&t->core, fake_below(4) ? 0 : SCX_WAKE_SYNC, waker_pid))
 			__atomic_fetch_add(&t->nr_woken, 1, __ATOMIC_RELEASE);
 	}
 	put_task(t);
@@ -201,13 +202,12 @@ static void change(u32 slot)
 
 	if (!t)
 		return;
-	if (__atomic_compare_exchange_n(&t->change_lock, &free_lock, 2, false,
-					__ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+	if (__atomic_compare_exchange_n(&t->change_lock, &free_lock, 2, false, __ATOMIC_ACQUIRE,
+					__ATOMIC_RELAXED)) {
 		if (run.policy->no_affinity || fake_below(2)) {
 			sl_task_set_weight(&t->core, 1 + fake_below(10000));
 		} else {
-			mask = fake_below(2) ? run.nr_masks - 1 :
-					       1 + fake_below(run.nr_masks - 1);
+			mask = fake_below(2) ? run.nr_masks - 1 : 1 + fake_below(run.nr_masks - 1);
 			__atomic_fetch_add(&t->version, 1, __ATOMIC_SEQ_CST);
 			sl_task_set_affinity(&t->core, &run.masks[mask]);
 			__atomic_fetch_add(&t->version, 1, __ATOMIC_SEQ_CST);
@@ -244,8 +244,7 @@ static void unload(bool is_live)
 /* The policy goes, and comes again, while other CPUs do what they do. */
 static void switch_policy(void)
 {
-	if (!run.policy->ops || run.policy->counts_idle ||
-	    pthread_mutex_trylock(&run.switch_lock))
+	if (!run.policy->ops || run.policy->counts_idle || pthread_mutex_trylock(&run.switch_lock))
 		return;
 	unload(true);
 	if (!fake_below(4))
@@ -301,10 +300,8 @@ static void check_affinity(struct model_task *t)
 		return;
 	may = t->pinned_to == fake_cpu ||
 	      sl_mask_test(READ_ONCE(t->core.p.cpus_ptr), (u32)fake_cpu);
-	is_kicked = __atomic_load_n(&fake.cpus[fake_cpu].is_kicked,
-				    __ATOMIC_SEQ_CST);
-	if (may || is_kicked ||
-	    version != __atomic_load_n(&t->version, __ATOMIC_SEQ_CST))
+	is_kicked = __atomic_load_n(&fake.cpus[fake_cpu].is_kicked, __ATOMIC_SEQ_CST);
+	if (may || is_kicked || version != __atomic_load_n(&t->version, __ATOMIC_SEQ_CST))
 		return;
 	CHECK(may, "[%d] runs on cpu %d", t->core.p.pid, fake_cpu);
 }
@@ -322,15 +319,13 @@ static struct model_task *schedule(struct model_task *prev, enum sl_why why)
 		__atomic_store_n(&prev->runs_on, -1, __ATOMIC_RELEASE);
 	}
 	if (next)
-		CHECK(__atomic_compare_exchange_n(&next->runs_on, &none, fake_cpu,
-						  false, __ATOMIC_ACQ_REL,
-						  __ATOMIC_ACQUIRE),
-		      "[%d] runs on cpus %d and %d", next->core.p.pid, none,
-		      fake_cpu);
+		CHECK(__atomic_compare_exchange_n(&next->runs_on, &none, fake_cpu, false,
+						  __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE),
+		      "[%d] runs on cpus %d and %d", next->core.p.pid, none, fake_cpu);
 	if (next)
 		CHECK(next->pinned_to < 0 || next->pinned_to == fake_cpu,
-		      "[%d] runs on cpu %d, pinned to %d", next->core.p.pid,
-		      fake_cpu, next->pinned_to);
+		      "[%d] runs on cpu %d, pinned to %d", next->core.p.pid, fake_cpu,
+		      next->pinned_to);
 	here_switched(prev ? &prev->core : NULL);
 	if (prev && why == SL_WHY_EXIT)
 		put_task(prev);
@@ -356,10 +351,9 @@ static void check_wakes(struct model_task *t)
 
 	fake_spins = 0;
 	/* The waker may not have come to counting yet. */
-	while ((nr_woken = __atomic_load_n(&t->nr_woken, __ATOMIC_ACQUIRE)) !=
-	       nr_announced) {
-		CHECK(nr_woken < nr_announced, "[%d] %u blocks, %u wake-ups",
-		      t->core.p.pid, nr_announced, nr_woken);
+	while ((nr_woken = __atomic_load_n(&t->nr_woken, __ATOMIC_ACQUIRE)) != nr_announced) {
+		CHECK(nr_woken < nr_announced, "[%d] %u blocks, %u wake-ups", t->core.p.pid,
+		      nr_announced, nr_woken);
 		fake_wait_a_turn();
 	}
 }
@@ -433,8 +427,7 @@ static struct model_task *idle(u32 *nr_dull)
 	}
 	sl_lock(&cpu->lock);
 	has_work = cpu->local.first &&
-		   !__atomic_load_n(&fake.cpus[fake_cpu].is_kicked,
-				    __ATOMIC_SEQ_CST);
+		   !__atomic_load_n(&fake.cpus[fake_cpu].is_kicked, __ATOMIC_SEQ_CST);
 	sl_unlock(&cpu->lock);
 	CHECK(!has_work, "cpu %d sleeps with a task in its local queue", fake_cpu);
 	fake_sleep(fake_cpu, 300000);
@@ -506,8 +499,7 @@ static void wait_a_round(void)
 
 	do {
 		usleep(run.round_ms * 1000);
-	} while (__atomic_load_n(&run.nr_steps, __ATOMIC_RELAXED) - nr_steps <
-		 ROUND_STEPS_MIN);
+	} while (__atomic_load_n(&run.nr_steps, __ATOMIC_RELAXED) - nr_steps < ROUND_STEPS_MIN);
 }
 
 static void rounds(void)
@@ -534,8 +526,7 @@ static void drain(void)
 
 	__atomic_store_n(&run.is_draining, true, __ATOMIC_RELAXED);
 	while (__atomic_load_n(&run.nr_alive, __ATOMIC_ACQUIRE)) {
-		CHECK(fake_now_ns() < end_ns, "%u tasks never ended",
-		      run.nr_alive);
+		CHECK(fake_now_ns() < end_ns, "%u tasks never ended", run.nr_alive);
 		usleep(1000);
 	}
 }
@@ -565,8 +556,7 @@ int main(int argc, char **argv)
 	init_core();
 	forget_and_load(false);
 	for (u32 i = 0; i < run.nr_cpus; i++)
-		CHECK(!pthread_create(&threads[i], NULL, cpu_main,
-				      (void *)(uintptr_t)i));
+		CHECK(!pthread_create(&threads[i], NULL, cpu_main, (void *)(uintptr_t)i));
 	rounds();
 	drain();
 	pthread_mutex_lock(&run.switch_lock);
@@ -577,8 +567,7 @@ int main(int argc, char **argv)
 	random_check_all();
 	unload(false);
 	sl_core_exit();
-	CHECK(!fake.alloc_bytes, "%llu bytes were not given back",
-	      fake.alloc_bytes);
+	CHECK(!fake.alloc_bytes, "%llu bytes were not given back", fake.alloc_bytes);
 	random_report();
 	return 0;
 }

@@ -25,8 +25,7 @@ void seen_runnable(struct task_struct *p, u64 enq_flags)
 
 void seen_running(struct task_struct *p)
 {
-	CHECK(model(p)->seen == SEEN_READY, "[%d] seen %d", p->pid,
-	      model(p)->seen);
+	CHECK(model(p)->seen == SEEN_READY, "[%d] seen %d", p->pid, model(p)->seen);
 	CHECK(!model(p)->in_custody, "[%d] runs, no dequeue() came", p->pid);
 	model(p)->seen = SEEN_RUN;
 }
@@ -40,8 +39,8 @@ void seen_stopping(struct task_struct *p, bool runnable)
 void seen_quiescent(struct task_struct *p, u64 deq_flags)
 {
 	(void)deq_flags;
-	CHECK(model(p)->seen == SEEN_READY || model(p)->seen == SEEN_STOPPED,
-	      "[%d] seen %d", p->pid, model(p)->seen);
+	CHECK(model(p)->seen == SEEN_READY || model(p)->seen == SEEN_STOPPED, "[%d] seen %d",
+	      p->pid, model(p)->seen);
 	CHECK(!model(p)->in_custody, "[%d] no dequeue() came", p->pid);
 	model(p)->seen = SEEN_OFF;
 }
@@ -50,8 +49,7 @@ void seen_dequeue(struct task_struct *p, u64 deq_flags)
 {
 	(void)deq_flags;
 	count(COUNT_DEQUEUE);
-	CHECK(model(p)->in_custody, "[%d] dequeue() twice, or without custody",
-	      p->pid);
+	CHECK(model(p)->in_custody, "[%d] dequeue() twice, or without custody", p->pid);
 	model(p)->in_custody = false;
 }
 
@@ -60,8 +58,7 @@ void seen_custody(struct task_struct *p)
 {
 	count(COUNT_CUSTODY);
 	CHECK(!model(p)->in_custody, "[%d] enqueued twice", p->pid);
-	CHECK(model(p)->seen == SEEN_READY, "[%d] seen %d", p->pid,
-	      model(p)->seen);
+	CHECK(model(p)->seen == SEEN_READY, "[%d] seen %d", p->pid, model(p)->seen);
 	model(p)->in_custody = true;
 }
 
@@ -75,8 +72,7 @@ s32 seen_init_task(struct task_struct *p, struct scx_init_task_args *args)
 
 	(void)args;
 	CHECK(!c, "[%d] inherits another task's storage", p->pid);
-	c = bpf_task_storage_get(&contexts, p, NULL,
-				 BPF_LOCAL_STORAGE_GET_F_CREATE);
+	c = bpf_task_storage_get(&contexts, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	CHECK(c && !c->magic && !c->vtime);
 	c->magic = CONTEXT_MAGIC + (u32)p->pid;
 	return 0;
@@ -142,8 +138,12 @@ static void fifo_dispatch(s32 cpu, struct task_struct *prev)
 }
 
 static struct sched_ext_ops fifo_ops = {
-	SEEN, .running = seen_running, .name = "fifo", .init = create_dsqs,
-	.select_cpu = default_select_cpu, .enqueue = fifo_enqueue,
+	SEEN,
+	.running = seen_running,
+	.name = "fifo",
+	.init = create_dsqs,
+	.select_cpu = default_select_cpu,
+	.enqueue = fifo_enqueue,
 	.dispatch = fifo_dispatch,
 };
 
@@ -157,8 +157,7 @@ static void vtime_enqueue(struct task_struct *p, u64 enq_flags)
 	count(COUNT_ENQUEUE);
 	CHECK(c && c->magic == CONTEXT_MAGIC + (u32)p->pid);
 	/* Only the task itself sets it, and it does not run now. */
-	CHECK(!attr || attr->tickets == (u32)p->pid, "[%d] has %u tickets",
-	      p->pid, attr->tickets);
+	CHECK(!attr || attr->tickets == (u32)p->pid, "[%d] has %u tickets", p->pid, attr->tickets);
 	c->vtime += 1 + below(100) * 10000 / p->scx.weight;
 	seen_custody(p);
 	scx_bpf_dsq_insert_vtime(p, SHARED_DSQ, SLICE_NS, c->vtime, enq_flags);
@@ -166,8 +165,12 @@ static void vtime_enqueue(struct task_struct *p, u64 enq_flags)
 }
 
 static struct sched_ext_ops vtime_ops = {
-	SEEN, .running = seen_running, .name = "vtime", .init = create_dsqs,
-	.enqueue = vtime_enqueue, .dispatch = fifo_dispatch,
+	SEEN,
+	.running = seen_running,
+	.name = "vtime",
+	.init = create_dsqs,
+	.enqueue = vtime_enqueue,
+	.dispatch = fifo_dispatch,
 };
 
 /* ---- percpu: local queues of other CPUs, given back, and stealing -------------------- */
@@ -188,8 +191,7 @@ static void percpu_enqueue(struct task_struct *p, u64 enq_flags)
 		return;
 	}
 	seen_custody(p);
-	scx_bpf_dsq_insert(p, CPU_DSQ + cpu, SLICE_NS,
-			   enq_flags | (dice == 4 ? SCX_ENQ_HEAD : 0));
+	scx_bpf_dsq_insert(p, CPU_DSQ + cpu, SLICE_NS, enq_flags | (dice == 4 ? SCX_ENQ_HEAD : 0));
 	count(COUNT_KICK);
 	scx_bpf_kick_cpu((s32)cpu, dice & 1 ? SCX_KICK_IDLE : 0);
 }
@@ -209,8 +211,12 @@ static void percpu_dispatch(s32 cpu, struct task_struct *prev)
 }
 
 static struct sched_ext_ops percpu_ops = {
-	SEEN, .running = seen_running, .name = "percpu", .init = create_dsqs,
-	.enqueue = percpu_enqueue, .dispatch = percpu_dispatch,
+	SEEN,
+	.running = seen_running,
+	.name = "percpu",
+	.init = create_dsqs,
+	.enqueue = percpu_enqueue,
+	.dispatch = percpu_dispatch,
 };
 
 /* ---- walk: iterate, and move what one finds ------------------------------ */
@@ -300,8 +306,7 @@ static void walk_dispatch(s32 cpu, struct task_struct *prev)
 			target = below(nr);
 			to = SCX_DSQ_LOCAL_ON | target;
 		}
-		if (!bpf_cpumask_test_cpu(target, mask) ||
-		    is_migration_disabled(p))
+		if (!bpf_cpumask_test_cpu(target, mask) || is_migration_disabled(p))
 			continue;
 		if (!scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, to, 0))
 			continue;
@@ -317,8 +322,12 @@ static void walk_dispatch(s32 cpu, struct task_struct *prev)
 }
 
 static struct sched_ext_ops walk_ops = {
-	SEEN, .running = seen_running, .name = "walk", .init = walk_init,
-	.select_cpu = default_select_cpu, .enqueue = fifo_enqueue,
+	SEEN,
+	.running = seen_running,
+	.name = "walk",
+	.init = walk_init,
+	.select_cpu = default_select_cpu,
+	.enqueue = fifo_enqueue,
 	.dispatch = walk_dispatch,
 };
 
@@ -342,14 +351,17 @@ static s32 direct_select_cpu(struct task_struct *p, s32 prev_cpu, u64 wake_flags
 static void direct_enqueue(struct task_struct *p, u64 enq_flags)
 {
 	count(COUNT_ENQUEUE);
-	scx_bpf_dsq_insert(p, below(2) ? SCX_DSQ_GLOBAL : SCX_DSQ_LOCAL,
-			   SLICE_NS, enq_flags);
+	scx_bpf_dsq_insert(p, below(2) ? SCX_DSQ_GLOBAL : SCX_DSQ_LOCAL, SLICE_NS, enq_flags);
 	kick_idle(p);
 }
 
 static struct sched_ext_ops direct_ops = {
-	SEEN, .running = seen_running, .name = "direct", .init = create_dsqs,
-	.select_cpu = direct_select_cpu, .enqueue = direct_enqueue,
+	SEEN,
+	.running = seen_running,
+	.name = "direct",
+	.init = create_dsqs,
+	.select_cpu = direct_select_cpu,
+	.enqueue = direct_enqueue,
 };
 
 /* ---- last: hears of the last runnable task ------------------------------- */
@@ -372,8 +384,13 @@ static void last_enqueue(struct task_struct *p, u64 enq_flags)
 }
 
 static struct sched_ext_ops last_ops = {
-	SEEN, .running = seen_running, .name = "last", .init = create_dsqs, .flags = SCX_OPS_ENQ_LAST,
-	.select_cpu = default_select_cpu, .enqueue = last_enqueue,
+	SEEN,
+	.running = seen_running,
+	.name = "last",
+	.init = create_dsqs,
+	.flags = SCX_OPS_ENQ_LAST,
+	.select_cpu = default_select_cpu,
+	.enqueue = last_enqueue,
 	.dispatch = fifo_dispatch,
 };
 
@@ -384,8 +401,7 @@ static void preempt_tick(struct task_struct *p)
 	if (!below(4))
 		scx_bpf_task_set_slice(p, 0);
 	if (!below(8))
-		scx_bpf_kick_cpu((s32)below(scx_bpf_nr_cpu_ids()),
-				 SCX_KICK_PREEMPT);
+		scx_bpf_kick_cpu((s32)below(scx_bpf_nr_cpu_ids()), SCX_KICK_PREEMPT);
 }
 
 static bool preempt_yield(struct task_struct *from, struct task_struct *to)
@@ -403,8 +419,7 @@ static void preempt_enqueue(struct task_struct *p, u64 enq_flags)
 	count(COUNT_ENQUEUE);
 	if (dice == 0) {
 		count(COUNT_DIRECT);
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SLICE_NS,
-				   enq_flags | SCX_ENQ_PREEMPT);
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SLICE_NS, enq_flags | SCX_ENQ_PREEMPT);
 		return;
 	}
 	seen_custody(p);
@@ -415,12 +430,11 @@ static void preempt_enqueue(struct task_struct *p, u64 enq_flags)
 			 dice & 1 ? SCX_KICK_PREEMPT : SCX_KICK_IDLE);
 }
 
-static u64 nr_idle_now;		/* atomic */
+static u64 nr_idle_now; /* atomic */
 
 static void preempt_update_idle(s32 cpu, bool idle)
 {
-	u64 nr = __atomic_add_fetch(&nr_idle_now, idle ? 1 : (u64)-1,
-				    __ATOMIC_RELAXED);
+	u64 nr = __atomic_add_fetch(&nr_idle_now, idle ? 1 : (u64)-1, __ATOMIC_RELAXED);
 
 	CHECK(nr <= scx_bpf_nr_cpu_ids(), "%lld idle", (long long)nr);
 	if (idle && scx_bpf_dsq_nr_queued(SHARED_DSQ) > 0)
@@ -428,9 +442,14 @@ static void preempt_update_idle(s32 cpu, bool idle)
 }
 
 static struct sched_ext_ops preempt_ops = {
-	SEEN, .running = seen_running, .name = "preempt", .init = create_dsqs,
-	.enqueue = preempt_enqueue, .dispatch = fifo_dispatch,
-	.tick = preempt_tick, .yield = preempt_yield,
+	SEEN,
+	.running = seen_running,
+	.name = "preempt",
+	.init = create_dsqs,
+	.enqueue = preempt_enqueue,
+	.dispatch = fifo_dispatch,
+	.tick = preempt_tick,
+	.yield = preempt_yield,
 	.update_idle = preempt_update_idle,
 };
 
@@ -441,16 +460,13 @@ const struct random_policy random_policies[] = {
 	{ .name = "fifo", .ops = &fifo_ops },
 	{ .name = "vtime", .ops = &vtime_ops },
 	{ .name = "percpu", .ops = &percpu_ops },
-	{ .name = "pids", .ops = &pids_ops, .no_affinity = true,
-	  .holds_pointers = true },
-	{ .name = "late", .ops = &late_ops, .no_affinity = true,
-	  .holds_pointers = true },
+	{ .name = "pids", .ops = &pids_ops, .no_affinity = true, .holds_pointers = true },
+	{ .name = "late", .ops = &late_ops, .no_affinity = true, .holds_pointers = true },
 	{ .name = "walk", .ops = &walk_ops, .holds_pointers = true },
 	{ .name = "direct", .ops = &direct_ops },
 	{ .name = "last", .ops = &last_ops },
 	{ .name = "preempt", .ops = &preempt_ops, .counts_idle = true },
-	{ .name = "faulty", .ops = &faulty_ops, .holds_pointers = true,
-	  .may_fail = true },
+	{ .name = "faulty", .ops = &faulty_ops, .holds_pointers = true, .may_fail = true },
 };
 const u32 nr_random_policies = ARRAY_SIZE(random_policies);
 

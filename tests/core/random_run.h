@@ -26,20 +26,20 @@ struct random_run {
 
 	pthread_mutex_t slots_lock;
 	struct model_task *slots[RANDOM_TASKS_MAX];
-	bool idx_in_use[RANDOM_IDX_MAX];	/* of tasks that are not detached yet, too */
+	bool idx_in_use[RANDOM_IDX_MAX]; /* of tasks that are not detached yet, too */
 	struct model_task *graves;
 	s32 next_pid;
 
-	u32 nr_alive;		/* atomic, as all below */
+	u32 nr_alive; /* atomic, as all below */
 	u64 nr_spawned;
-	u64 nr_reused;		/* whose memory was another task's before */
+	u64 nr_reused; /* whose memory was another task's before */
 	u64 nr_steps;
 	u64 nr_failures;
-	u64 nr_switched;	/* policies, while all CPUs were at work */
+	u64 nr_switched; /* policies, while all CPUs were at work */
 	bool is_draining;
 	bool is_over;
 
-	pthread_mutex_t switch_lock;	/* who changes the policy */
+	pthread_mutex_t switch_lock; /* who changes the policy */
 	pthread_mutex_t park_lock;
 	pthread_cond_t park_changed;
 	bool must_park;

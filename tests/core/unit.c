@@ -14,7 +14,7 @@ static struct {
 	void (*test)(void);
 } tests[TESTS_MAX];
 static u32 nr_tests;
-static u64 core_bytes;	/* what the core itself holds */
+static u64 core_bytes; /* what the core itself holds */
 
 struct unit_task unit_tasks[UNIT_TASKS_MAX];
 u32 unit_nr_tasks;
@@ -28,8 +28,7 @@ void unit_add_test(const char *name, void (*test)(void))
 
 void unit_machine(u32 nr_cpus)
 {
-	struct sl_config config = { .nr_cpus = nr_cpus,
-				    .tasks_max = UNIT_TASKS_MAX };
+	struct sl_config config = { .nr_cpus = nr_cpus, .tasks_max = UNIT_TASKS_MAX };
 
 	CHECK(!sl_core_init(&config));
 	core_bytes = fake.alloc_bytes;
@@ -39,7 +38,8 @@ int unit_enable(struct sched_ext_ops *ops)
 {
 	static struct sl_policy policy;
 
-	policy = (struct sl_policy){ .ops = ops, .sites = __start_sl_map_sites,
+	policy = (struct sl_policy){ .ops = ops,
+				     .sites = __start_sl_map_sites,
 				     .sites_end = __stop_sl_map_sites };
 	return sl_policy_enable(&policy, false);
 }
@@ -142,8 +142,7 @@ int main(int argc, char **argv)
 		if (strcmp(argv[1], tests[i].name))
 			continue;
 		fake_init(seed, false);
-		snprintf(fake.replay, sizeof(fake.replay), "%s %s %llu", argv[0],
-			 argv[1], seed);
+		snprintf(fake.replay, sizeof(fake.replay), "%s %s %llu", argv[0], argv[1], seed);
 		tests[i].test();
 		return 0;
 	}

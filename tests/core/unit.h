@@ -43,7 +43,7 @@ void unit_add_test(const char *name, void (*test)(void));
 void unit_machine(u32 nr_cpus);
 /* A new task that will run for @nr_ticks, made runnable from this CPU. */
 struct unit_task *unit_start(u32 nr_ticks);
-struct unit_task *unit_attach(u32 nr_ticks);	/* only made known */
+struct unit_task *unit_attach(u32 nr_ticks); /* only made known */
 /* CPU @cpu does what it has to: answers a kick, ticks, ends its task. */
 void unit_step(s32 cpu);
 /* All CPUs take turns, the clock goes on; for @nr_turns at most. */

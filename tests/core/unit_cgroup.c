@@ -30,8 +30,7 @@ static void tell(const char *word, const struct cgroup *cgrp)
 
 static void expect_story(const char *expected)
 {
-	CHECK(!strcmp(story, expected), "\n\tgot:      %s\n\texpected: %s", story,
-	      expected);
+	CHECK(!strcmp(story, expected), "\n\tgot:      %s\n\texpected: %s", story, expected);
 	story[0] = 0;
 }
 
@@ -43,7 +42,10 @@ static s32 told_init(struct cgroup *cgrp, struct scx_cgroup_init_args *args)
 	return init_result;
 }
 
-static void told_exit(struct cgroup *cgrp) { tell("exit", cgrp); }
+static void told_exit(struct cgroup *cgrp)
+{
+	tell("exit", cgrp);
+}
 
 static s32 told_prep(struct task_struct *p, struct cgroup *from, struct cgroup *to)
 {
@@ -92,10 +94,15 @@ static void told_quiescent(struct task_struct *p, u64 flags)
 }
 
 static struct sched_ext_ops told_ops = {
-	.name = "told", .cgroup_init = told_init, .cgroup_exit = told_exit,
-	.cgroup_prep_move = told_prep, .cgroup_move = told_move,
-	.cgroup_set_weight = told_weight, .cgroup_set_bandwidth = told_bandwidth,
-	.init_task = told_init_task, .enqueue = told_enqueue,
+	.name = "told",
+	.cgroup_init = told_init,
+	.cgroup_exit = told_exit,
+	.cgroup_prep_move = told_prep,
+	.cgroup_move = told_move,
+	.cgroup_set_weight = told_weight,
+	.cgroup_set_bandwidth = told_bandwidth,
+	.init_task = told_init_task,
+	.enqueue = told_enqueue,
 	.quiescent = told_quiescent,
 };
 
@@ -133,8 +140,7 @@ TEST(cgroups_come_and_go_with_the_policy)
 	/* That of one cgroup fails: the policy is not loaded, and hears no more. */
 	init_result = -5;
 	CHECK(unit_enable(&told_ops) == -5);
-	CHECK(!strcmp(sl_report().why, "ops.cgroup_init() failed (-5)"), "%s",
-	      sl_report().why);
+	CHECK(!strcmp(sl_report().why, "ops.cgroup_init() failed (-5)"), "%s", sl_report().why);
 	expect_story("init:/ ");
 	init_result = 0;
 	sl_task_detach(&t->core);
@@ -250,8 +256,8 @@ TEST(the_cgroup_of_another_task_is_not_told)
 		unit_run_to_end();
 		CHECK(fake.nr_failures == 1);
 		CHECK(!strcmp(fake.failure_msg, "scx_bpf_task_cgroup() called on a task "
-						"not being operated on"), "%s",
-		      fake.failure_msg);
+						"not being operated on"),
+		      "%s", fake.failure_msg);
 		fake.nr_failures = 0;
 		unit_end();
 	}
@@ -298,8 +304,8 @@ TEST(a_tree_keeps_its_nodes_in_order)
 		CHECK(!bpf_rbtree_add(&tree, &things[i]->node, is_less));
 	}
 	while (bpf_rbtree_first(&tree)) {
-		struct thing *thing = container_of(
-			bpf_rbtree_remove(&tree, bpf_rbtree_first(&tree)), struct thing, node);
+		struct thing *thing = container_of(bpf_rbtree_remove(&tree, bpf_rbtree_first(&tree)),
+						   struct thing, node);
 
 		CHECK(thing->key >= last, "%llu after %llu", thing->key, last);
 		last = thing->key;

@@ -13,7 +13,7 @@
 struct entry {
 	struct sl_task *t;
 	u64 key;
-	u64 insertion;	/* which insertion this is, ever */
+	u64 insertion; /* which insertion this is, ever */
 };
 
 /* A walk visits what was queued when it began and has stayed since. */
@@ -83,8 +83,7 @@ static void open_walk(struct walk *w)
 {
 	bool is_reverse = fake_below(2);
 
-	CHECK(!bpf_iter_scx_dsq_new(&w->it, DSQ_ID,
-				    is_reverse ? SCX_DSQ_ITER_REV : 0));
+	CHECK(!bpf_iter_scx_dsq_new(&w->it, DSQ_ID, is_reverse ? SCX_DSQ_ITER_REV : 0));
 	w->is_open = true;
 	w->at = 0;
 	w->nr = nr_queued;

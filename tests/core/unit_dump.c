@@ -55,7 +55,8 @@ static void held_dispatch(s32 cpu, struct task_struct *prev)
 /* An interrupt asks for it while this CPU holds whatever it may hold. */
 TEST(dump_waits_for_nobody)
 {
-	struct sched_ext_ops ops = { .name = "holder", .enqueue = held_enqueue,
+	struct sched_ext_ops ops = { .name = "holder",
+				     .enqueue = held_enqueue,
 				     .dispatch = held_dispatch };
 	struct unit_task *t;
 
@@ -67,8 +68,8 @@ TEST(dump_waits_for_nobody)
 	sl_lock(&sl_core.global.lock);
 	sl_lock(&sl_core.tables_lock);
 	sl_dump();
-	CHECK(strstr(fake.last_line, "task unit[1] runnable") &&
-	      strstr(fake.last_line, " held"), "%s", fake.last_line);
+	CHECK(strstr(fake.last_line, "task unit[1] runnable") && strstr(fake.last_line, " held"),
+	      "%s", fake.last_line);
 	sl_unlock(&sl_core.tables_lock);
 	sl_unlock(&sl_core.global.lock);
 	sl_unlock(&sl_core.cpus[0].lock);
@@ -79,14 +80,14 @@ TEST(dump_waits_for_nobody)
 	CHECK(!here_schedule(SL_WHY_BLOCK));
 	here_switched(&t->core);
 	sl_dump();
-	CHECK(strstr(fake.last_line, "blocked") &&
-	      strstr(fake.last_line, " for a door"), "%s", fake.last_line);
+	CHECK(strstr(fake.last_line, "blocked") && strstr(fake.last_line, " for a door"), "%s",
+	      fake.last_line);
 	CHECK(here_wake(&t->core, 0, 0));
 	unit_step(0);
 	sl_dump();
-	CHECK(strstr(fake.last_line, "running") &&
-	      !strstr(fake.last_line, " for a door") &&
-	      !strstr(fake.last_line, " held"), "%s", fake.last_line);
+	CHECK(strstr(fake.last_line, "running") && !strstr(fake.last_line, " for a door") &&
+		      !strstr(fake.last_line, " held"),
+	      "%s", fake.last_line);
 	unit_run_to_end();
 	unit_end();
 }
@@ -112,8 +113,9 @@ static void full_exit(struct scx_exit_info *info)
 
 TEST(dump_of_a_policy_has_a_length)
 {
-	struct sched_ext_ops ops = { .name = "full", .dump = full_dump,
-				     .exit = full_exit, .exit_dump_len = 15 };
+	struct sched_ext_ops ops = {
+		.name = "full", .dump = full_dump, .exit = full_exit, .exit_dump_len = 15
+	};
 
 	unit_machine(1);
 	unit_attach(1);
@@ -137,8 +139,7 @@ static void leave_runnable(struct task_struct *p, u64 enq_flags)
 /* As on Linux, an exit that is no error has no dump. */
 TEST(a_policy_that_leaves_writes_nothing_down)
 {
-	struct sched_ext_ops ops = { .name = "full", .dump = full_dump,
-				     .runnable = leave_runnable };
+	struct sched_ext_ops ops = { .name = "full", .dump = full_dump, .runnable = leave_runnable };
 
 	nr_dumps = 0;
 	unit_machine(1);

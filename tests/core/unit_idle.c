@@ -17,8 +17,9 @@ static void random_machine(void)
 	u32 per_core = 1U << fake_below(3);
 	u32 per_cache = per_core * (1 + fake_below(8));
 	u32 per_node = per_cache * (1 + fake_below(4));
-	struct sl_config config = { .tasks_max = 10, .smt_of_cpu = smt,
-				    .llc_of_cpu = llc, .node_of_cpu = node };
+	struct sl_config config = {
+		.tasks_max = 10, .smt_of_cpu = smt, .llc_of_cpu = llc, .node_of_cpu = node
+	};
 
 	nr_cpus = sizes[fake_below(ARRAY_SIZE(sizes))];
 	config.nr_cpus = nr_cpus;
@@ -47,8 +48,11 @@ static bool is_whole_core(u32 cpu)
 /* How good @cpu is for a task that was on @prev, 0 being best (S25). */
 static u32 rank(u32 cpu, u32 prev)
 {
-	u32 distance = cpu == prev ? 0 : smt[cpu] == smt[prev] ? 1 :
-		       llc[cpu] == llc[prev] ? 2 : node[cpu] == node[prev] ? 3 : 4;
+	u32 distance = cpu == prev	       ? 0 :
+		       smt[cpu] == smt[prev]   ? 1 :
+		       llc[cpu] == llc[prev]   ? 2 :
+		       node[cpu] == node[prev] ? 3 :
+						 4;
 
 	if (is_whole_core(cpu)) {
 		/* A whole core that is not prev's own cannot hold its sibling,
@@ -65,8 +69,8 @@ static void check_masks(void)
 
 	for (u32 i = 0; i < nr_cpus; i++) {
 		CHECK(bpf_cpumask_test_cpu(i, idle) == is_idle[i], "cpu %u", i);
-		CHECK(bpf_cpumask_test_cpu(i, whole) == is_whole_core(i),
-		      "cpu %u of %u", i, nr_cpus);
+		CHECK(bpf_cpumask_test_cpu(i, whole) == is_whole_core(i), "cpu %u of %u", i,
+		      nr_cpus);
 	}
 }
 
@@ -102,8 +106,7 @@ static void choose(void)
 		if (fits && rank(i, prev) < best)
 			best = rank(i, prev);
 	}
-	cpu = inside_select_cpu_default(&t, (s32)prev, 0, has_also ? &also : NULL,
-				    flags);
+	cpu = inside_select_cpu_default(&t, (s32)prev, 0, has_also ? &also : NULL, flags);
 	if (best == ~0U) {
 		CHECK(cpu == -16, "cpu %d", cpu);
 		return;
@@ -129,8 +132,7 @@ static void pick(void)
 		has_whole |= is_whole_core(i);
 		has_idle |= is_idle[i] && (!flags || is_whole_core(i));
 	}
-	cpu = is_any ? scx_bpf_pick_any_cpu(&may, flags) :
-		       scx_bpf_pick_idle_cpu(&may, flags);
+	cpu = is_any ? scx_bpf_pick_any_cpu(&may, flags) : scx_bpf_pick_idle_cpu(&may, flags);
 	if (is_empty || (!is_any && !has_idle)) {
 		CHECK(cpu == -16);
 		return;
@@ -158,13 +160,12 @@ TEST(idle_choice)
 				pick();
 				break;
 			case 2:
-				CHECK(scx_bpf_test_and_clear_cpu_idle((s32)cpu) ==
-				      is_idle[cpu]);
+				CHECK(scx_bpf_test_and_clear_cpu_idle((s32)cpu) == is_idle[cpu]);
 				is_idle[cpu] = false;
 				break;
 			default:
 				inside_update_idle(&sl_core.cpus[cpu], to_idle,
-					       to_idle != is_idle[cpu]);
+						   to_idle != is_idle[cpu]);
 				is_idle[cpu] = to_idle;
 			}
 			check_masks();
@@ -183,16 +184,13 @@ TEST(idle_choice)
 TEST(idle_stale_core_mask)
 {
 	static const u16 pairs[] = { 0, 0, 1, 1 };
-	struct sl_config config = { .nr_cpus = 4, .tasks_max = 1,
-				    .smt_of_cpu = pairs };
+	struct sl_config config = { .nr_cpus = 4, .tasks_max = 1, .smt_of_cpu = pairs };
 
 	CHECK(!sl_core_init(&config));
 	sl_core.idle.bits[0] = 0x4;	/* CPU 2 alone is idle, */
-	sl_core.idle_smt.bits[0] = 0xf;	/* but both cores look it */
-	CHECK(scx_bpf_pick_idle_cpu(scx_bpf_get_possible_cpumask(),
-				    SCX_PICK_IDLE_CORE) == 2);
-	CHECK(scx_bpf_pick_idle_cpu(scx_bpf_get_possible_cpumask(),
-				    SCX_PICK_IDLE_CORE) == -16);
+	sl_core.idle_smt.bits[0] = 0xf; /* but both cores look it */
+	CHECK(scx_bpf_pick_idle_cpu(scx_bpf_get_possible_cpumask(), SCX_PICK_IDLE_CORE) == 2);
+	CHECK(scx_bpf_pick_idle_cpu(scx_bpf_get_possible_cpumask(), SCX_PICK_IDLE_CORE) == -16);
 	CHECK(!sl_core.idle_smt.bits[0]);
 }
 
@@ -207,8 +205,7 @@ static s32 sync_choice(struct sl_task *t, s32 prev, u64 idle)
 TEST(idle_choice_of_a_sync_wakeup)
 {
 	static const u16 caches[] = { 0, 0, 1, 1 };
-	struct sl_config config = { .nr_cpus = 4, .tasks_max = 1,
-				    .llc_of_cpu = caches };
+	struct sl_config config = { .nr_cpus = 4, .tasks_max = 1, .llc_of_cpu = caches };
 	static struct cpumask not_the_wakers = { { 0xd } };
 	static struct sl_task t, waker;
 

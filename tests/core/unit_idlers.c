@@ -21,10 +21,10 @@
 
 static struct {
 	struct unit_task tasks[NR_TASKS];
-	u32 nr_started;		/* atomic, as all */
-	u32 nr_running;		/* tasks that CPU 1 has begun */
+	u32 nr_started; /* atomic, as all */
+	u32 nr_running; /* tasks that CPU 1 has begun */
 	u32 nr_ended;
-	u32 sleep_nr;		/* odd: CPU 1 sleeps */
+	u32 sleep_nr; /* odd: CPU 1 sleeps */
 	bool is_over;
 } two;
 
@@ -68,8 +68,11 @@ static void two_dispatch(s32 cpu, struct task_struct *prev)
 }
 
 static struct sched_ext_ops two_ops = {
-	.name = "two", .init = two_init, .select_cpu = two_select_cpu,
-	.enqueue = two_enqueue, .dispatch = two_dispatch,
+	.name = "two",
+	.init = two_init,
+	.select_cpu = two_select_cpu,
+	.enqueue = two_enqueue,
+	.dispatch = two_dispatch,
 };
 
 static struct sl_task *run_and_end(struct sl_task *t)
@@ -122,10 +125,8 @@ static bool is_lost(struct sl_task *t)
 {
 	u32 nr = __atomic_load_n(&two.sleep_nr, __ATOMIC_SEQ_CST);
 
-	return nr % 2 &&
-	       !__atomic_load_n(&fake.cpus[1].is_kicked, __ATOMIC_SEQ_CST) &&
-	       smp_load_acquire(&t->dsq) &&
-	       nr == __atomic_load_n(&two.sleep_nr, __ATOMIC_SEQ_CST);
+	return nr % 2 && !__atomic_load_n(&fake.cpus[1].is_kicked, __ATOMIC_SEQ_CST) &&
+	       smp_load_acquire(&t->dsq) && nr == __atomic_load_n(&two.sleep_nr, __ATOMIC_SEQ_CST);
 }
 
 static void queue_one(u32 i)
@@ -141,8 +142,7 @@ static void queue_one(u32 i)
 		fake_wait_a_turn();
 	}
 	/* The next one comes while CPU 1 ends this one; its memory is there. */
-	while (__atomic_load_n(&two.nr_ended, __ATOMIC_ACQUIRE) + NR_TASKS <
-	       i + 2)
+	while (__atomic_load_n(&two.nr_ended, __ATOMIC_ACQUIRE) + NR_TASKS < i + 2)
 		fake_wait_a_turn();
 	linger();
 }
@@ -154,8 +154,7 @@ TEST(a_cpu_misses_no_task_that_becomes_runnable_on_it)
 	unit_machine(2);
 	CHECK(!unit_enable(&two_ops));
 	fake_cpu = 0;
-	CHECK(!pthread_create(&thread, NULL, second_cpu,
-			      (void *)(uintptr_t)sl_host_random()));
+	CHECK(!pthread_create(&thread, NULL, second_cpu, (void *)(uintptr_t)sl_host_random()));
 	for (u32 i = 0; i < NR_ROUNDS; i++)
 		queue_one(i);
 	__atomic_store_n(&two.is_over, true, __ATOMIC_RELEASE);

@@ -62,7 +62,7 @@ static struct sched_ext_ops empty_ops = { .name = "maps" };
 struct model {
 	bool is_there;
 	struct value value;
-	struct value *at;	/* stays while it is there */
+	struct value *at; /* stays while it is there */
 };
 
 /* The same operation on either hash. */
@@ -70,8 +70,7 @@ static void *hash_find(bool wide, u32 k)
 {
 	struct key key = { k, 7, k * k };
 
-	return wide ? bpf_map_lookup_elem(&by_struct, &key) :
-		      bpf_map_lookup_elem(&by_number, &k);
+	return wide ? bpf_map_lookup_elem(&by_struct, &key) : bpf_map_lookup_elem(&by_number, &k);
 }
 
 static long hash_put(bool wide, u32 k, struct value *value, u64 flags)
@@ -86,14 +85,13 @@ static long hash_delete(bool wide, u32 k)
 {
 	struct key key = { k, 7, k * k };
 
-	return wide ? bpf_map_delete_elem(&by_struct, &key) :
-		      bpf_map_delete_elem(&by_number, &k);
+	return wide ? bpf_map_delete_elem(&by_struct, &key) : bpf_map_delete_elem(&by_number, &k);
 }
 
 static void put_random(bool wide, struct model *m, u32 k, u32 *nr)
 {
 	struct value v = { sl_host_random(), k };
-	u64 flags = fake_below(3);	/* ANY, NOEXIST, EXIST */
+	u64 flags = fake_below(3); /* ANY, NOEXIST, EXIST */
 	long expected = 0;
 
 	if (m->is_there && flags == BPF_NOEXIST)
@@ -178,26 +176,22 @@ TEST(map_task_storage)
 	CHECK(!unit_enable(&empty_ops));
 	t = unit_attach(1);
 	CHECK(!bpf_task_storage_get(&storage, &t->core.p, NULL, 0));
-	CHECK(!bpf_task_storage_get(&numbers, &t->core.p, NULL,
-				    BPF_LOCAL_STORAGE_GET_F_CREATE));
+	CHECK(!bpf_task_storage_get(&numbers, &t->core.p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE));
 	CHECK(bpf_task_storage_delete(&storage, &t->core.p) == -2);
-	v = bpf_task_storage_get(&storage, &t->core.p, &first,
-				 BPF_LOCAL_STORAGE_GET_F_CREATE);
+	v = bpf_task_storage_get(&storage, &t->core.p, &first, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	CHECK(v && v->x == 5 && v->y == 6);
 	v->x = 8;
-	CHECK(bpf_task_storage_get(&storage, &t->core.p, &first,
-				   BPF_LOCAL_STORAGE_GET_F_CREATE) == v);
+	CHECK(bpf_task_storage_get(&storage, &t->core.p, &first, BPF_LOCAL_STORAGE_GET_F_CREATE) ==
+	      v);
 	CHECK(v->x == 8);
 	sl_task_detach(&t->core);
-	CHECK(!bpf_task_storage_get(&storage, &t->core.p, NULL,
-				    BPF_LOCAL_STORAGE_GET_F_CREATE));
+	CHECK(!bpf_task_storage_get(&storage, &t->core.p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE));
 	/* The next task with its number starts without. */
 	other = t;
 	sl_task_setup(&other->core, t->core.idx, 2, "next");
 	sl_task_attach(&other->core, NULL);
 	CHECK(!bpf_task_storage_get(&storage, &other->core.p, NULL, 0));
-	v = bpf_task_storage_get(&storage, &other->core.p, NULL,
-				 BPF_LOCAL_STORAGE_GET_F_CREATE);
+	v = bpf_task_storage_get(&storage, &other->core.p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	CHECK(v && !v->x && !v->y);
 	CHECK(!bpf_task_storage_delete(&storage, &other->core.p));
 	CHECK(!bpf_task_storage_get(&storage, &other->core.p, NULL, 0));
@@ -237,9 +231,8 @@ TEST(map_no_memory)
 		err = unit_enable(&empty_ops);
 		fake.alloc_fail_after = ~0ULL;
 		CHECK(err == 0 || err == -12, "%d", err);
-		CHECK(!err || fake.alloc_bytes == before,
-		      "failing allocation %u leaves %llu bytes", nr,
-		      fake.alloc_bytes - before);
+		CHECK(!err || fake.alloc_bytes == before, "failing allocation %u leaves %llu bytes",
+		      nr, fake.alloc_bytes - before);
 	}
 	CHECK(nr > 7, "%u allocations", nr);
 	unit_end();
@@ -249,12 +242,14 @@ static int enable_site(u32 type, u32 key_bytes, u32 value_bytes, u32 nr_max)
 {
 	static void *variable;
 	struct sl_map_site site = {
-		.map = &variable, .name = "&bad", .type = type,
-		.key_bytes = key_bytes, .value_bytes = value_bytes,
+		.map = &variable,
+		.name = "&bad",
+		.type = type,
+		.key_bytes = key_bytes,
+		.value_bytes = value_bytes,
 		.max_entries = nr_max,
 	};
-	struct sl_policy policy = { .ops = &empty_ops, .sites = &site,
-				    .sites_end = &site + 1 };
+	struct sl_policy policy = { .ops = &empty_ops, .sites = &site, .sites_end = &site + 1 };
 	int err = sl_policy_enable(&policy, false);
 
 	if (!err)
@@ -280,11 +275,13 @@ TEST(map_of_the_same_name)
 {
 	static void *variable;
 	static struct sl_map_site site = {
-		.map = &variable, .name = "&task_attrs", .key_bytes = 4,
-		.type = BPF_MAP_TYPE_HASH, .max_entries = 4,
+		.map = &variable,
+		.name = "&task_attrs",
+		.key_bytes = 4,
+		.type = BPF_MAP_TYPE_HASH,
+		.max_entries = 4,
 	};
-	struct sl_policy policy = { .ops = &empty_ops, .sites = &site,
-				    .sites_end = &site + 1 };
+	struct sl_policy policy = { .ops = &empty_ops, .sites = &site, .sites_end = &site + 1 };
 
 	unit_machine(1);
 	site.value_bytes = sizeof(struct task_attr) + 200;
@@ -304,8 +301,11 @@ TEST(map_too_many)
 	unit_machine(1);
 	for (u32 i = 0; i <= SL_MAPS_MAX; i++)
 		sites[i] = (struct sl_map_site){
-			.map = &variables[i], .name = "&m", .key_bytes = 4,
-			.type = BPF_MAP_TYPE_ARRAY, .value_bytes = 4,
+			.map = &variables[i],
+			.name = "&m",
+			.key_bytes = 4,
+			.type = BPF_MAP_TYPE_ARRAY,
+			.value_bytes = 4,
 			.max_entries = 1,
 		};
 	policy.sites_end = &sites[SL_MAPS_MAX + 1];
@@ -351,8 +351,7 @@ static void arm(struct holder *h, bool is_hash)
 	CHECK(h);
 	CHECK(bpf_timer_start(&h->timer, 100, 0) == -22);
 	CHECK(!(is_hash ? bpf_timer_init(&h->timer, &held_hash, CLOCK_MONOTONIC) :
-			  bpf_timer_init(&h->timer, &held_array,
-					 CLOCK_MONOTONIC)));
+			  bpf_timer_init(&h->timer, &held_array, CLOCK_MONOTONIC)));
 	CHECK(!bpf_timer_set_callback(&h->timer, on_fire));
 	CHECK(!bpf_timer_start(&h->timer, 100, 0));
 }

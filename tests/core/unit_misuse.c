@@ -15,22 +15,31 @@
 #define NR_CPUS 3
 
 enum where {
-	IN_SELECT_CPU, IN_ENQUEUE, IN_DISPATCH, IN_RUNNING, IN_TICK, IN_STOPPING,
-	IN_QUIESCENT, IN_RUNNABLE, IN_INIT_TASK, IN_TIMER, NR_WHERE
+	IN_SELECT_CPU,
+	IN_ENQUEUE,
+	IN_DISPATCH,
+	IN_RUNNING,
+	IN_TICK,
+	IN_STOPPING,
+	IN_QUIESCENT,
+	IN_RUNNABLE,
+	IN_INIT_TASK,
+	IN_TIMER,
+	NR_WHERE
 };
 
 struct wrong {
 	enum where where;
 	void (*act)(struct task_struct *p);
-	const char *says;	/* part of the message */
-	s32 pid;		/* blamed; 0: nobody, -1: whoever it was about, -2: any */
-	bool own_idle;		/* the policy tracks idle CPUs itself */
-	bool no_direct;		/* enqueue does nothing besides */
+	const char *says; /* part of the message */
+	s32 pid;	  /* blamed; 0: nobody, -1: whoever it was about, -2: any */
+	bool own_idle;	  /* the policy tracks idle CPUs itself */
+	bool no_direct;	  /* enqueue does nothing besides */
 };
 
 static const struct wrong *wrong;
 static bool is_done;
-static s32 wrong_pid;		/* whom the callback was about */
+static s32 wrong_pid; /* whom the callback was about */
 static s32 wrong_cpu;
 
 static bool act(enum where where, struct task_struct *p)
@@ -98,8 +107,14 @@ static void misuse_dispatch(s32 cpu, struct task_struct *prev)
 	scx_bpf_dsq_move_to_local(DSQ);
 }
 
-static void misuse_running(struct task_struct *p) { act(IN_RUNNING, p); }
-static void misuse_tick(struct task_struct *p) { act(IN_TICK, p); }
+static void misuse_running(struct task_struct *p)
+{
+	act(IN_RUNNING, p);
+}
+static void misuse_tick(struct task_struct *p)
+{
+	act(IN_TICK, p);
+}
 
 static void misuse_stopping(struct task_struct *p, bool runnable)
 {
@@ -355,23 +370,16 @@ static void fail_init_task(struct task_struct *p)
 static const struct wrong wrongs[] = {
 	W(IN_ENQUEUE, insert, "already direct-dispatched", -1),
 	W(IN_ENQUEUE, insert_other, "of another task", 1),
-	W(IN_ENQUEUE, insert_nowhere, "non-existent DSQ 0xdead", -1,
-	  .no_direct = true),
-	W(IN_ENQUEUE, insert_by_vtime_locally, "cannot use vtime ordering", -1,
-	  .no_direct = true),
-	W(IN_ENQUEUE, mix_orders, "holds tasks in FIFO order", -1,
-	  .no_direct = true),
-	W(IN_ENQUEUE, insert_on_no_cpu, "invalid CPU 77", -1,
-	  .no_direct = true),
-	W(IN_ENQUEUE, insert_on_wrong_cpu, "target cpu 2 not allowed", -1,
-	  .no_direct = true),
+	W(IN_ENQUEUE, insert_nowhere, "non-existent DSQ 0xdead", -1, .no_direct = true),
+	W(IN_ENQUEUE, insert_by_vtime_locally, "cannot use vtime ordering", -1, .no_direct = true),
+	W(IN_ENQUEUE, mix_orders, "holds tasks in FIFO order", -1, .no_direct = true),
+	W(IN_ENQUEUE, insert_on_no_cpu, "invalid CPU 77", -1, .no_direct = true),
+	W(IN_ENQUEUE, insert_on_wrong_cpu, "target cpu 2 not allowed", -1, .no_direct = true),
 	W(IN_ENQUEUE, say_so, "own words", -1),
-	W(IN_ENQUEUE, say_so, "own words", -1,
-	  .no_direct = true),
+	W(IN_ENQUEUE, say_so, "own words", -1, .no_direct = true),
 	W(IN_ENQUEUE, take_elsewhere, "outside ops.dispatch()", 0),
 	W(IN_ENQUEUE, move_elsewhere, "called from ops.enqueue()", -1),
-	W(IN_ENQUEUE, ask_for_idle, "idle tracking is disabled", 0,
-	  .own_idle = true),
+	W(IN_ENQUEUE, ask_for_idle, "idle tracking is disabled", 0, .own_idle = true),
 	W(IN_ENQUEUE, lock_twice,
 	  "a bpf_spin_lock that ops.enqueue() has taken and not dropped, in misuse_locked", -1),
 	W(IN_TICK, lock_a_second,
@@ -432,11 +440,16 @@ static void start_tasks(void)
 static void misuse(const struct wrong *w)
 {
 	struct sched_ext_ops ops = {
-		.name = "misuse", .init = misuse_init,
-		.select_cpu = misuse_select_cpu, .enqueue = misuse_enqueue,
-		.dispatch = misuse_dispatch, .running = misuse_running,
-		.tick = misuse_tick, .stopping = misuse_stopping,
-		.quiescent = misuse_quiescent, .runnable = misuse_runnable,
+		.name = "misuse",
+		.init = misuse_init,
+		.select_cpu = misuse_select_cpu,
+		.enqueue = misuse_enqueue,
+		.dispatch = misuse_dispatch,
+		.running = misuse_running,
+		.tick = misuse_tick,
+		.stopping = misuse_stopping,
+		.quiescent = misuse_quiescent,
+		.runnable = misuse_runnable,
 		.init_task = misuse_init_task,
 		.update_idle = w->own_idle ? misuse_update_idle : NULL,
 	};
@@ -457,15 +470,12 @@ static void misuse(const struct wrong *w)
 		sl_timers_run();
 	unit_run_to_end();
 	CHECK(is_done, "nothing went wrong: %s", w->says);
-	CHECK(fake.nr_failures == 1, "%s: %llu failures", w->says,
-	      fake.nr_failures);
-	CHECK(strstr(fake.failure_msg, w->says), "\"%s\", not \"%s\"",
-	      fake.failure_msg, w->says);
+	CHECK(fake.nr_failures == 1, "%s: %llu failures", w->says, fake.nr_failures);
+	CHECK(strstr(fake.failure_msg, w->says), "\"%s\", not \"%s\"", fake.failure_msg, w->says);
 	pid = w->pid == -1 ? wrong_pid : w->pid;
-	CHECK(w->pid == -2 || fake.failure_pid == pid, "%s blames [%d], not [%d]",
-	      fake.failure_msg, fake.failure_pid, pid);
-	CHECK(fake.failure_kind == (w->act == say_so ? SCX_EXIT_ERROR_BPF :
-						       SCX_EXIT_ERROR));
+	CHECK(w->pid == -2 || fake.failure_pid == pid, "%s blames [%d], not [%d]", fake.failure_msg,
+	      fake.failure_pid, pid);
+	CHECK(fake.failure_kind == (w->act == say_so ? SCX_EXIT_ERROR_BPF : SCX_EXIT_ERROR));
 	unit_end();
 }
 
@@ -504,7 +514,8 @@ static void stale_dispatch(s32 cpu, struct task_struct *prev)
 
 TEST(stale_dispatches_are_ignored)
 {
-	struct sched_ext_ops ops = { .name = "stale", .enqueue = stale_enqueue,
+	struct sched_ext_ops ops = { .name = "stale",
+				     .enqueue = stale_enqueue,
 				     .dispatch = stale_dispatch };
 
 	unit_machine(2);
@@ -533,7 +544,8 @@ static void exiting_exit(struct scx_exit_info *info)
 
 TEST(a_policy_may_leave)
 {
-	struct sched_ext_ops ops = { .name = "exiting", .exit = exiting_exit,
+	struct sched_ext_ops ops = { .name = "exiting",
+				     .exit = exiting_exit,
 				     .enqueue = exiting_enqueue };
 
 	unit_machine(1);

@@ -36,9 +36,9 @@ TEST(enable_failures_leave_nothing)
 	struct sched_ext_ops ops = { .init = eager_init };
 
 	unit_machine(2);
-	CHECK(unit_enable(&ops) == -22);	/* no name */
+	CHECK(unit_enable(&ops) == -22); /* no name */
 	memset(ops.name, 'x', sizeof(ops.name));
-	CHECK(unit_enable(&ops) == -22);	/* one without an end */
+	CHECK(unit_enable(&ops) == -22); /* one without an end */
 	strcpy(ops.name, "eager");
 	ops.timeout_ms = 30001;
 	CHECK(unit_enable(&ops) == -7);
@@ -51,7 +51,7 @@ TEST(enable_failures_leave_nothing)
 	CHECK(!sl_core.is_loaded && sl_is_bypassed() && !sl_core.ops.init);
 	CHECK(scx_bpf_dsq_nr_queued(1) == -2);
 	init_result = 5;
-	CHECK(unit_enable(&ops) == -22);	/* not an error number */
+	CHECK(unit_enable(&ops) == -22); /* not an error number */
 	init_result = 0;
 	CHECK(!unit_enable(&ops));
 	CHECK(unit_enable(&ops) == -16);
@@ -76,9 +76,18 @@ static s32 told_init_task(struct task_struct *p, struct scx_init_task_args *args
 	return 0;
 }
 
-static void told_enable(struct task_struct *p) { tell("enable", p); }
-static void told_disable(struct task_struct *p) { tell("disable", p); }
-static void told_running(struct task_struct *p) { tell("running", p); }
+static void told_enable(struct task_struct *p)
+{
+	tell("enable", p);
+}
+static void told_disable(struct task_struct *p)
+{
+	tell("disable", p);
+}
+static void told_running(struct task_struct *p)
+{
+	tell("running", p);
+}
 
 static void told_exit_task(struct task_struct *p, struct scx_exit_task_args *args)
 {
@@ -98,26 +107,29 @@ static void told_enqueue(struct task_struct *p, u64 flags)
 }
 
 static struct sched_ext_ops told_ops = {
-	.name = "told", .init_task = told_init_task, .enable = told_enable,
-	.disable = told_disable, .exit_task = told_exit_task,
-	.running = told_running, .runnable = told_runnable,
+	.name = "told",
+	.init_task = told_init_task,
+	.enable = told_enable,
+	.disable = told_disable,
+	.exit_task = told_exit_task,
+	.running = told_running,
+	.runnable = told_runnable,
 	.enqueue = told_enqueue,
 };
 
 static void expect_story(const char *expected)
 {
-	CHECK(!strcmp(story, expected), "\n\tgot:      %s\n\texpected: %s", story,
-	      expected);
+	CHECK(!strcmp(story, expected), "\n\tgot:      %s\n\texpected: %s", story, expected);
 	story[0] = 0;
 }
 
 TEST(enable_under_tasks)
 {
 	unit_machine(1);
-	unit_start(3);			/* runs */
+	unit_start(3); /* runs */
 	unit_turns(1);
-	unit_start(2);			/* waits */
-	unit_attach(1);			/* has not started */
+	unit_start(2);	/* waits */
+	unit_attach(1); /* has not started */
 	CHECK(!unit_enable(&told_ops));
 	expect_story("init1 enable1 init2 enable2 init3 enable3 "
 		     "runnable1 running1 runnable2 enqueue2 ");
@@ -178,9 +190,9 @@ static void miser_exit(struct scx_exit_info *info)
 
 TEST(watchdog)
 {
-	struct sched_ext_ops ops = { .name = "miser", .timeout_ms = 100,
-				     .enqueue = miser_enqueue,
-				     .exit = miser_exit };
+	struct sched_ext_ops ops = {
+		.name = "miser", .timeout_ms = 100, .enqueue = miser_enqueue, .exit = miser_exit
+	};
 
 	unit_machine(2);
 	CHECK(!unit_enable(&ops));
@@ -203,8 +215,8 @@ TEST(watchdog)
 	CHECK(fake.failure_kind == SCX_EXIT_ERROR_STALL);
 	CHECK(fake.failure_pid == 3, "blames [%d]", fake.failure_pid);
 	CHECK(!strcmp(fake.failure_msg, "unit[3] failed to run for 0.101s, held by "
-				       "the policy, which has not dispatched it"), "%s",
-	      fake.failure_msg);
+					"the policy, which has not dispatched it"),
+	      "%s", fake.failure_msg);
 	unit_run_to_end();
 	inside_watchdog();
 	CHECK(fake.nr_failures == 1);
@@ -371,7 +383,8 @@ static void keep_dispatch(s32 cpu, struct task_struct *prev)
 
 TEST(a_cpu_that_loses_its_task_takes_another)
 {
-	struct sched_ext_ops ops = { .name = "keep", .init = keep_init,
+	struct sched_ext_ops ops = { .name = "keep",
+				     .init = keep_init,
 				     .enqueue = keep_enqueue,
 				     .dispatch = keep_dispatch };
 	static const struct cpumask first = { { 1 } }, second = { { 2 } };
@@ -420,8 +433,8 @@ TEST(attributes)
 	CHECK(!sl_task_set_attr(&t->core, TASK_ATTR_BURST, 11));
 	attr = task_attr(&t->core.p);
 	CHECK(attr->priority == -3 && attr->credits == -4 && attr->tickets == 7 &&
-	      attr->cap_percent == 50 && attr->group == 2 &&
-	      attr->deadline_ns == 1ULL << 40 && attr->burst_ns == 11);
+	      attr->cap_percent == 50 && attr->group == 2 && attr->deadline_ns == 1ULL << 40 &&
+	      attr->burst_ns == 11);
 	CHECK(attr->given == (1U << TASK_ATTR_WEIGHT) - 1);
 	CHECK(!sl_task_set_attr(&t->core, TASK_ATTR_WEIGHT, 300));
 	CHECK(t->core.p.scx.weight == 300);
@@ -457,7 +470,8 @@ static s32 mover_init(void)
 
 TEST(a_move_does_not_unbind_a_task)
 {
-	struct sched_ext_ops ops = { .name = "mover", .init = mover_init,
+	struct sched_ext_ops ops = { .name = "mover",
+				     .init = mover_init,
 				     .flags = SCX_OPS_ENQ_MIGRATION_DISABLED,
 				     .enqueue = mover_enqueue,
 				     .dispatch = mover_dispatch };
@@ -510,8 +524,8 @@ TEST(setup_of_used_memory)
 	sl_task_setup(&fresh, 1, 7, "a name that is too long for a task");
 	CHECK(!strcmp(fresh.p.comm, "a name that is "));
 	CHECK(!fresh.p.nvcsw && !fresh.p.nivcsw);
-	CHECK(fresh.p.prio == 120 && fresh.p.static_prio == 120 &&
-	      fresh.p.normal_prio == 120, "not those of nice 0");
+	CHECK(fresh.p.prio == 120 && fresh.p.static_prio == 120 && fresh.p.normal_prio == 120,
+	      "not those of nice 0");
 	t = unit_start(60);
 	t->core.p.flags = PF_KTHREAD;
 	sl_task_set_weight(&t->core, 77);
@@ -521,8 +535,7 @@ TEST(setup_of_used_memory)
 	sl_task_setup(&t->core, t->core.idx, 7, "a name that is too long for a task");
 	CHECK((t->core.ops_state & ~(u64)SL_OPSS_MASK) >= turns);
 	used = t->core;
-	CHECK(used.p.group_leader == &t->core.p &&
-	      used.p.real_parent == &t->core.p);
+	CHECK(used.p.group_leader == &t->core.p && used.p.real_parent == &t->core.p);
 	used.p.group_leader = fresh.p.group_leader;
 	used.p.real_parent = fresh.p.real_parent;
 	blank_inheritance(&used);
@@ -566,8 +579,7 @@ static void withhold_dispatch(s32 cpu, struct task_struct *prev)
 	(void)cpu;
 	(void)prev;
 	if (!is_withheld)
-		scx_bpf_dsq_insert(&unit_tasks[0].core.p, SCX_DSQ_LOCAL,
-				   SCX_SLICE_DFL, 0);
+		scx_bpf_dsq_insert(&unit_tasks[0].core.p, SCX_DSQ_LOCAL, SCX_SLICE_DFL, 0);
 }
 
 /* The new weight may be what the policy waited for: then it has to kick the CPU itself. */

@@ -45,8 +45,8 @@ TEST(race_wake_after_the_clock)
 	unit_step(1);
 	fake_before_lock = NULL;
 	CHECK(has_acted && sl_core.cpus[1].curr == &sleeper->core);
-	CHECK(!sleeper->core.wait_ns && !sleeper->core.wait_ns_max,
-	      "waited %llu ns", sleeper->core.wait_ns);
+	CHECK(!sleeper->core.wait_ns && !sleeper->core.wait_ns_max, "waited %llu ns",
+	      sleeper->core.wait_ns);
 	unit_run_to_end();
 	unit_end();
 }
@@ -65,8 +65,7 @@ TEST(race_change_before_the_switch)
 	fake.now_ns += 700;
 	fake_cpu = !fake_cpu;
 	sl_task_set_weight(t, 300);
-	CHECK(!t->p.se.sum_exec_runtime, "%llu ns before it ran",
-	      t->p.se.sum_exec_runtime);
+	CHECK(!t->p.se.sum_exec_runtime, "%llu ns before it ran", t->p.se.sum_exec_runtime);
 	fake_cpu = t->cpu;
 	here_switched(NULL);
 	fake.now_ns += 30;
@@ -104,7 +103,8 @@ static s32 simple_init(void)
 
 TEST(race_destroyed_queue)
 {
-	struct sched_ext_ops ops = { .name = "destroyed", .init = simple_init,
+	struct sched_ext_ops ops = { .name = "destroyed",
+				     .init = simple_init,
 				     .enqueue = simple_enqueue };
 	static const struct cpumask first = { { 1 } };
 	struct unit_task *t;
@@ -117,8 +117,7 @@ TEST(race_destroyed_queue)
 	fake_before_lock = destroy_late;
 	here_start(&t->core, SCX_WAKE_FORK, 0);
 	CHECK(has_acted && fake.nr_failures == 1);
-	CHECK(strstr(fake.failure_msg, "non-existent DSQ 0x1"), "%s",
-	      fake.failure_msg);
+	CHECK(strstr(fake.failure_msg, "non-existent DSQ 0x1"), "%s", fake.failure_msg);
 	CHECK(fake.failure_pid == 1);
 	CHECK(scx_bpf_dsq_nr_queued(DSQ + 1) == 0);
 	unit_run_to_end();
@@ -159,7 +158,8 @@ static void first_dispatch(s32 cpu, struct task_struct *prev)
 
 TEST(race_first_of_a_queue_is_freed)
 {
-	struct sched_ext_ops ops = { .name = "first", .init = simple_init,
+	struct sched_ext_ops ops = { .name = "first",
+				     .init = simple_init,
 				     .enqueue = simple_enqueue,
 				     .dispatch = first_dispatch };
 	struct unit_task *t;
@@ -207,7 +207,8 @@ static void stale_dispatch(s32 cpu, struct task_struct *prev)
 
 TEST(race_stale_turn)
 {
-	struct sched_ext_ops ops = { .name = "stale", .enqueue = keep_enqueue,
+	struct sched_ext_ops ops = { .name = "stale",
+				     .enqueue = keep_enqueue,
 				     .dispatch = stale_dispatch };
 	struct unit_task *t;
 
@@ -272,7 +273,8 @@ static void late_dispatch(s32 cpu, struct task_struct *prev)
 
 TEST(race_reused_memory)
 {
-	struct sched_ext_ops ops = { .name = "late", .enqueue = keep_enqueue,
+	struct sched_ext_ops ops = { .name = "late",
+				     .enqueue = keep_enqueue,
 				     .dispatch = late_dispatch };
 	struct unit_task *t;
 
@@ -297,7 +299,7 @@ TEST(race_reused_memory)
 /* ---- a CPU goes idle while another one queues a task for anybody --------- */
 
 static struct unit_task *queued;
-static s32 idler;	/* the CPU that goes idle meanwhile; -1: none */
+static s32 idler; /* the CPU that goes idle meanwhile; -1: none */
 
 static void anybody_enqueue(struct task_struct *p, u64 enq_flags)
 {
@@ -335,7 +337,9 @@ static void anybody_dispatch(s32 cpu, struct task_struct *prev)
 }
 
 static struct sched_ext_ops anybody_ops = {
-	.name = "anybody", .init = simple_init, .enqueue = anybody_enqueue,
+	.name = "anybody",
+	.init = simple_init,
+	.enqueue = anybody_enqueue,
 	.dispatch = anybody_dispatch,
 };
 
@@ -416,7 +420,8 @@ static s32 first_select_cpu(struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 
 TEST(race_policy_comes_while_one_wakes)
 {
-	struct sched_ext_ops ops = { .name = "comes", .enqueue = keep_enqueue,
+	struct sched_ext_ops ops = { .name = "comes",
+				     .enqueue = keep_enqueue,
 				     .select_cpu = first_select_cpu };
 	struct unit_task *t;
 
@@ -427,8 +432,7 @@ TEST(race_policy_comes_while_one_wakes)
 	fake_before_lock = complete_late;
 	here_start(&t->core, SCX_WAKE_FORK, 0);
 	fake_before_lock = NULL;
-	CHECK(has_acted && nr_enqueued == 1,
-	      "S16: a default of a policy that chooses itself");
+	CHECK(has_acted && nr_enqueued == 1, "S16: a default of a policy that chooses itself");
 	sl_policy_disable(false);
 	unit_run_to_end();
 	unit_end();
@@ -457,8 +461,7 @@ TEST(race_failure_while_a_policy_comes)
 	CHECK(!unit_enable(&ops));
 	fake_before_lock = NULL;
 	CHECK(has_acted && fake.nr_failures == 1);
-	CHECK(sl_is_bypassed(),
-	      "S30: it is asked although it has failed");
+	CHECK(sl_is_bypassed(), "S30: it is asked although it has failed");
 	unit_run_to_end();
 	CHECK(!nr_enqueued);
 	unit_end();

@@ -19,23 +19,25 @@ TEST(what_is_not_supported_is_refused_by_name)
 		int err;
 		const char *says;
 	} refused[] = {
-		{ { .flags = 1ULL << 3, .enqueue = any_enqueue }, -22,
+		{ { .flags = 1ULL << 3, .enqueue = any_enqueue },
+		  -22,
 		  "ops.flags has SCX_OPS_SWITCH_PARTIAL" },
-		{ { .flags = 1ULL << 6, .enqueue = any_enqueue }, -22,
+		{ { .flags = 1ULL << 6, .enqueue = any_enqueue },
+		  -22,
 		  "ops.flags has SCX_OPS_BUILTIN_IDLE_PER_NODE" },
-		{ { .flags = 1ULL << 40 | SCX_OPS_ENQ_EXITING }, -22,
+		{ { .flags = 1ULL << 40 | SCX_OPS_ENQ_EXITING },
+		  -22,
 		  "ops.flags has unknown bits 0x10000000000" },
-		{ { .flags = SCX_OPS_ENQ_LAST }, -22,
-		  "SCX_OPS_ENQ_LAST requires ops.enqueue()" },
+		{ { .flags = SCX_OPS_ENQ_LAST }, -22, "SCX_OPS_ENQ_LAST requires ops.enqueue()" },
 		{ { .hotplug_seq = 3 }, -16, "hotplug seq 3" },
 		{ { .timeout_ms = 30001 }, -7, "timeout_ms 30001" },
 		{ { .dispatch_max_batch = 65 }, -7, "dispatch_max_batch 65" },
 	};
 	struct sched_ext_ops all = {
-		.name = "all", .enqueue = any_enqueue,
-		.flags = SCX_OPS_KEEP_BUILTIN_IDLE | SCX_OPS_ENQ_LAST |
-			 SCX_OPS_ENQ_EXITING | SCX_OPS_ENQ_MIGRATION_DISABLED |
-			 SCX_OPS_ALLOW_QUEUED_WAKEUP,
+		.name = "all",
+		.enqueue = any_enqueue,
+		.flags = SCX_OPS_KEEP_BUILTIN_IDLE | SCX_OPS_ENQ_LAST | SCX_OPS_ENQ_EXITING |
+			 SCX_OPS_ENQ_MIGRATION_DISABLED | SCX_OPS_ALLOW_QUEUED_WAKEUP,
 	};
 
 	unit_machine(1);
@@ -72,7 +74,8 @@ TEST(a_disallowed_task_is_an_error)
 	unit_attach(1);
 	CHECK(fake.nr_failures == 1 && fake.failure_pid == 2);
 	CHECK(!strcmp(fake.failure_msg, "ops.init_task() set task->scx.disallow for "
-					"unit[2] during fork"), "%s", fake.failure_msg);
+					"unit[2] during fork"),
+	      "%s", fake.failure_msg);
 	sl_policy_disable(false);
 	fake.nr_failures = 0;
 	CHECK(!unit_enable(&ops));

@@ -70,10 +70,9 @@ static void compare(const char *fmt, char kind, u32 longs)
 		expected = 0;
 	else if (expected > bytes - 1)
 		expected = bytes - 1;
-	CHECK(used == expected, "\"%s\" in %u bytes: %u, not %u", fmt, bytes,
-	      used, expected);
-	CHECK(!memcmp(ours, theirs, sizeof(ours)), "\"%s\": \"%.70s\", not \"%.70s\"",
-	      fmt, ours, theirs);
+	CHECK(used == expected, "\"%s\" in %u bytes: %u, not %u", fmt, bytes, used, expected);
+	CHECK(!memcmp(ours, theirs, sizeof(ours)), "\"%s\": \"%.70s\", not \"%.70s\"", fmt, ours,
+	      theirs);
 }
 
 TEST(format_like_the_c_library)
@@ -90,10 +89,9 @@ TEST(format_like_the_c_library)
 
 		if (fake_below(2))
 			snprintf(width, sizeof(width), "%u", 1 + fake_below(30));
-		snprintf(fmt, sizeof(fmt), "<%%%s%s%s%s%c%%%%>",
-			 fake_below(3) ? "" : "-",
-			 is_number && width[0] && !fake_below(3) ? "0" : "",
-			 width, lengths[longs], kind);
+		snprintf(fmt, sizeof(fmt), "<%%%s%s%s%s%c%%%%>", fake_below(3) ? "" : "-",
+			 is_number && width[0] && !fake_below(3) ? "0" : "", width, lengths[longs],
+			 kind);
 		compare(fmt, kind, longs);
 	}
 }
@@ -143,8 +141,7 @@ static void check_masks(struct bpf_cpumask *const *mask, u32 nr)
 	CHECK(bpf_cpumask_first(a) == first_and(model[0], model[0], nr));
 	CHECK(bpf_cpumask_first_zero(a) == zero);
 	CHECK(bpf_cpumask_first_and(a, b) == first_and(model[0], model[1], nr));
-	CHECK(bpf_cpumask_intersects(a, b) ==
-	      (first_and(model[0], model[1], nr) < nr));
+	CHECK(bpf_cpumask_intersects(a, b) == (first_and(model[0], model[1], nr) < nr));
 	CHECK(bpf_cpumask_equal(a, b) == is_equal);
 	CHECK(bpf_cpumask_subset(a, b) == is_subset);
 	CHECK(bpf_cpumask_empty(a) == !weight);
@@ -171,8 +168,7 @@ static void change_masks(struct bpf_cpumask *const *mask, u32 nr)
 		model[0][cpu] = true;
 		break;
 	case 3:
-		CHECK(bpf_cpumask_test_and_clear_cpu(cpu, mask[0]) ==
-		      model[0][cpu]);
+		CHECK(bpf_cpumask_test_and_clear_cpu(cpu, mask[0]) == model[0][cpu]);
 		model[0][cpu] = false;
 		break;
 	case 4:
@@ -184,8 +180,7 @@ static void change_masks(struct bpf_cpumask *const *mask, u32 nr)
 	case 5:
 		for (u32 i = 0; i < nr; i++)
 			any |= model[2][i] = model[0][i] && model[1][i];
-		CHECK(bpf_cpumask_and(mask[2], cast_mask(mask[0]),
-				      cast_mask(mask[1])) == any);
+		CHECK(bpf_cpumask_and(mask[2], cast_mask(mask[0]), cast_mask(mask[1])) == any);
 		break;
 	case 6:
 		for (u32 i = 0; i < nr; i++)

@@ -34,8 +34,7 @@ void sl_wait_wake(struct sl_waiter *w, bool is_sync, const struct sl_waiter *by)
 	printf("%c woken by %c%s\n", name_of(w), name_of(by), is_sync ? " sync" : "");
 }
 
-static int result_of(const char *op, struct sl_object *o, struct sl_waiter *w,
-		     u64 number)
+static int result_of(const char *op, struct sl_object *o, struct sl_waiter *w, u64 number)
 {
 	if (!strcmp(op, "lock"))
 		return sl_object_lock(o, w);

@@ -42,7 +42,10 @@ static int step(struct sl_player *p, const char *verb, u64 a, u64 b)
 	return ++play->steps < STEPS_MAX ? 0 : STOPPED;
 }
 
-static u64 now_ns(struct sl_player *p) { return play_of(p)->now_ns; }
+static u64 now_ns(struct sl_player *p)
+{
+	return play_of(p)->now_ns;
+}
 
 static int run(struct sl_player *p, u64 ns)
 {
@@ -77,7 +80,10 @@ static int io_write(struct sl_player *p, u64 bytes, u32 chunk_bytes, u8 flags)
 	return step(p, "write", bytes / chunk_bytes, chunk_bytes);
 }
 
-static int yield(struct sl_player *p) { return step(p, "yield", 0, 0); }
+static int yield(struct sl_player *p)
+{
+	return step(p, "yield", 0, 0);
+}
 
 /* Reading the object is the point: an index out of range would be seen here. */
 static int object(struct sl_player *p, const char *verb, u32 idx, u64 bytes)
@@ -87,7 +93,10 @@ static int object(struct sl_player *p, const char *verb, u32 idx, u64 bytes)
 	return step(p, verb, idx + 0 * param, bytes);
 }
 
-static int lock(struct sl_player *p, u32 o) { return object(p, "lock", o, 0); }
+static int lock(struct sl_player *p, u32 o)
+{
+	return object(p, "lock", o, 0);
+}
 
 static int unlock(struct sl_player *p, u32 o)
 {
@@ -183,14 +192,12 @@ static u64 touch_all(const void *program)
 	u32 i, w;
 
 	for (i = 0; i < h->nr_objects; i++)
-		sum += strlen(sl_program_string(
-			program, sl_program_objects(program)[i].name));
+		sum += strlen(sl_program_string(program, sl_program_objects(program)[i].name));
 	for (i = 0; i < h->nr_tasks; i++) {
 		const struct sl_program_task *t = &sl_program_tasks(program)[i];
 
 		sum += strlen(sl_program_string(program, t->name));
-		for (w = 0; t->affinity != SL_PROGRAM_NONE &&
-			    w < t->affinity_words; w++)
+		for (w = 0; t->affinity != SL_PROGRAM_NONE && w < t->affinity_words; w++)
 			sum += sl_program_values(program)[t->affinity + w];
 	}
 	return sum;
@@ -200,16 +207,15 @@ static u64 random_state;
 
 static u32 draw(u32 limit)
 {
-	random_state = random_state * 6364136223846793005ULL +
-		       1442695040888963407ULL;
+	random_state = random_state * 6364136223846793005ULL + 1442695040888963407ULL;
 	return (random_state >> 33) % limit;
 }
 
 /* A few bytes become others; most often small ones, as indices are. */
 static void damage(u8 *data, u64 bytes)
 {
-	static const u32 telling[] = { 0, 1, 2, 15, 16, 255, 65535, 0x7fffffff,
-				       0x80000000, 0xffffffff };
+	static const u32 telling[] = { 0,   1,	   2,	       15,	   16,
+				       255, 65535, 0x7fffffff, 0x80000000, 0xffffffff };
 	u32 n = 1 + draw(3);
 
 	while (n--) {

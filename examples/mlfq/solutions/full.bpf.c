@@ -17,14 +17,14 @@ char _license[] SEC("license") = "GPL";
 #define PERIOD_NS 200000000ULL
 
 struct task_ctx {
-	u32 level;		/* 0 is the highest */
-	u64 used_ns;		/* of its allotment there */
+	u32 level;   /* 0 is the highest */
+	u64 used_ns; /* of its allotment there */
 	u64 exec_ns;
-	u64 period;		/* in which that was */
+	u64 period; /* in which that was */
 };
 DEFINE_TASK_CTX(struct task_ctx);
 
-static u64 low_ns;		/* when the lowest level last went first */
+static u64 low_ns; /* when the lowest level last went first */
 
 static u64 allotment_ns(u32 level)
 {
@@ -33,8 +33,8 @@ static u64 allotment_ns(u32 level)
 
 static u64 slice_of(const struct task_ctx *tc)
 {
-	return tc->level == NR_LEVELS - 1 ? allotment_ns(tc->level)
-					  : allotment_ns(tc->level) - tc->used_ns;
+	return tc->level == NR_LEVELS - 1 ? allotment_ns(tc->level) :
+					    allotment_ns(tc->level) - tc->used_ns;
 }
 
 static void catch_up(struct task_ctx *tc)

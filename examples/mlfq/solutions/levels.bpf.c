@@ -13,8 +13,8 @@ char _license[] SEC("license") = "GPL";
 #define QUANTUM_NS 10000000ULL
 
 struct task_ctx {
-	u32 level;		/* 0 is the highest */
-	u64 used_ns;		/* of its allotment there */
+	u32 level;   /* 0 is the highest */
+	u64 used_ns; /* of its allotment there */
 	u64 exec_ns;
 };
 DEFINE_TASK_CTX(struct task_ctx);
@@ -26,8 +26,8 @@ static u64 allotment_ns(u32 level)
 
 static u64 slice_of(const struct task_ctx *tc)
 {
-	return tc->level == NR_LEVELS - 1 ? allotment_ns(tc->level)
-					  : allotment_ns(tc->level) - tc->used_ns;
+	return tc->level == NR_LEVELS - 1 ? allotment_ns(tc->level) :
+					    allotment_ns(tc->level) - tc->used_ns;
 }
 
 static void charge(struct task_struct *p, struct task_ctx *tc)
@@ -44,7 +44,7 @@ s32 BPF_STRUCT_OPS(levels_select_cpu, struct task_struct *p, s32 prev_cpu, u64 w
 	struct task_ctx *tc = task_ctx(p);
 
 	if (tc)
-		tc->used_ns = 0;	/* also in enqueue: a CPU that is the only one is not selected */
+		tc->used_ns = 0; /* also in enqueue: a CPU that is the only one is not selected */
 	return tc ? select_cpu_and_insert(p, prev_cpu, wake_flags, slice_of(tc)) : prev_cpu;
 }
 

@@ -20,7 +20,7 @@
 static struct {
 	struct spinlock lock;
 	u32 nr_free;
-	u32 next;		/* where to look first; a hint */
+	u32 next; /* where to look first; a hint */
 } blocks;
 
 void balloc_init(u32 nr_free)
@@ -93,8 +93,7 @@ u32 balloc(void)
 		return 0;
 	/* Bits before the hint may be freed meanwhile, so one round may miss. */
 	while (!block) {
-		for (u32 at = hint; at < sb.size && !block;
-		     at = (at / BPB + 1) * BPB)
+		for (u32 at = hint; at < sb.size && !block; at = (at / BPB + 1) * BPB)
 			block = claim_from(at, sb.size);
 		for (u32 at = 0; at < hint && !block; at = (at / BPB + 1) * BPB)
 			block = claim_from(at, hint);

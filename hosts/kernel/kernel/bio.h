@@ -18,9 +18,9 @@
 #define NR_BUFS 2048		/* 2 MiB, more than twice what a log can pin */
 
 struct buf {
-	struct cached c;	/* c.number is the block's; bread() locks it */
-	bool is_logged;		/* in the running transaction; the log's lock */
-	u8 *data;		/* BSIZE bytes */
+	struct cached c; /* c.number is the block's; bread() locks it */
+	bool is_logged;	 /* in the running transaction; the log's lock */
+	u8 *data;	 /* BSIZE bytes */
 };
 
 /* At boot. Return: false when memory is too short. */

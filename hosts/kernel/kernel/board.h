@@ -11,7 +11,7 @@
 
 /* sbi.c: OpenSBI. */
 
-extern bool has_sstc;	/* every hart can set its own timer */
+extern bool has_sstc; /* every hart can set its own timer */
 
 /* Interrupt this hart when the board's clock is at @steps; ~0: never. */
 void sbi_set_timer(u64 steps);

@@ -16,10 +16,10 @@
 
 /* What the device tree says; main.c reads it once, before anything else. */
 struct machine {
-	u64 ram_bytes;		/* from KERNBASE */
+	u64 ram_bytes; /* from KERNBASE */
 	u64 timebase_hz;
 	u32 nr_harts;
-	bool has_sstc;		/* all of them */
+	bool has_sstc; /* all of them */
 };
 
 /* Also sets what follows. @fdt: the tree; not needed afterwards. */

@@ -22,19 +22,19 @@
 /* First in struct buf and struct inode. */
 struct cached {
 	/* The cache's lock guards: */
-	u32 number;		/* 0: never used so far */
-	u32 refs;		/* users and waiters; 0: it may be reused */
+	u32 number; /* 0: never used so far */
+	u32 refs;   /* users and waiters; 0: it may be reused */
 	struct cached *hash_next;
-	struct link unused;	/* while refs is 0 */
+	struct link unused; /* while refs is 0 */
 
-	struct sleeplock lock;	/* guards what is in it, and: */
-	bool is_valid;		/* it was read from the disk */
+	struct sleeplock lock; /* guards what is in it, and: */
+	bool is_valid;	       /* it was read from the disk */
 };
 
 struct cache {
 	struct spinlock lock;
 	struct waitq has_unused;
-	struct link unused;	/* longest unused first */
+	struct link unused; /* longest unused first */
 	struct cached *hash[CACHE_BUCKETS];
 	u32 nr_in_use;
 };

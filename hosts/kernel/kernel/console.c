@@ -40,12 +40,12 @@
 #define DELETE		127
 
 static struct {
-	struct spinlock lock;	/* guards all of it */
+	struct spinlock lock; /* guards all of it */
 	struct waitq readers;
 	char ring[TYPED_BYTES];
 	u32 taken, ready, typed;
-	bool gives_keys;	/* key mode: the shell is reading */
-	s32 foreground;		/* the process that ctrl-C ends; 0: none */
+	bool gives_keys; /* key mode: the shell is reading */
+	s32 foreground;	 /* the process that ctrl-C ends; 0: none */
 } console;
 
 /* Held while a piece of output is sent, so that pieces do not mix. */
@@ -225,8 +225,8 @@ static int keys_write(uint64 from, int n)
 {
 	s32 foreground;
 
-	if (n != sizeof(foreground) ||
-	    copyin(&foreground, from, sizeof(foreground)) < 0 || foreground < 0)
+	if (n != sizeof(foreground) || copyin(&foreground, from, sizeof(foreground)) < 0 ||
+	    foreground < 0)
 		return -1;
 	acquire(&console.lock);
 	console.gives_keys = foreground == 0;

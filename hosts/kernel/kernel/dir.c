@@ -48,8 +48,8 @@ static struct buf *dir_block(struct inode *dir, uint off)
  * of that one; dir->d.size when there was none.
  */
 static uint scan(struct inode *dir, uint off,
-		 bool (*is_it)(const struct dirent *e, const char *name),
-		 const char *name, u32 *inum)
+		 bool (*is_it)(const struct dirent *e, const char *name), const char *name,
+		 u32 *inum)
 {
 	while (off < dir->d.size) {
 		struct buf *b = dir_block(dir, off);
@@ -185,7 +185,7 @@ static struct inode *walk(const char *path, bool is_parent, char name[DIRSIZ])
 		iunlockput(ip);
 		ip = next;
 	}
-	if (ip && is_parent) {		/* "/" has no parent */
+	if (ip && is_parent) { /* "/" has no parent */
 		iput(ip);
 		return NULL;
 	}

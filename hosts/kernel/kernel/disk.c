@@ -11,7 +11,7 @@
 
 #include "wait.h"
 
-static struct spinlock wait_lock;	/* guards every struct waiter */
+static struct spinlock wait_lock; /* guards every struct waiter */
 
 /* On the stack of the process that waits for a transfer. */
 struct waiter {

@@ -13,7 +13,8 @@
 
 #include <scx/types.h>
 
-enum disk_op {			/* the numbers are virtio's */
+/* The numbers are virtio's. */
+enum disk_op {
 	DISK_READ = 0,
 	DISK_WRITE = 1,
 	DISK_FLUSH = 4,
@@ -22,13 +23,13 @@ enum disk_op {			/* the numbers are virtio's */
 /* Filled in by the caller, and kept by it until done is called. */
 struct disk_request {
 	enum disk_op op;
-	u32 block;		/* the first, of BSIZE bytes */
+	u32 block; /* the first, of BSIZE bytes */
 	u32 nr_blocks;
-	void *data;		/* in the direct map of RAM, as virtio.h says */
-	void (*done)(struct disk_request *r);	/* interrupts off, no lock held */
-	void *arg;		/* the caller's */
-	bool has_failed;	/* set before done is called */
-	struct disk_request *next;	/* the driver's */
+	void *data;			      /* in the direct map of RAM, as virtio.h says */
+	void (*done)(struct disk_request *r); /* interrupts off, no lock held */
+	void *arg;			      /* the caller's */
+	bool has_failed;		      /* set before done is called */
+	struct disk_request *next;	      /* the driver's */
 };
 
 /* Find the disk. Return: its blocks; 0 when there is none; why was printed. */

@@ -36,12 +36,12 @@ struct elf_header {
 	u16 type;
 	u16 machine;
 	u32 version;
-	u64 entry;		/* address of the first instruction */
-	u64 segments;		/* where their table begins in the file */
+	u64 entry;    /* address of the first instruction */
+	u64 segments; /* where their table begins in the file */
 	u64 sections;
 	u32 flags;
 	u16 header_bytes;
-	u16 segment_bytes;	/* of one entry of that table */
+	u16 segment_bytes; /* of one entry of that table */
 	u16 nr_segments;
 	u16 section_bytes;
 	u16 nr_sections;
@@ -50,12 +50,12 @@ struct elf_header {
 
 struct elf_segment {
 	u32 type;
-	u32 flags;		/* enum elf_rights */
-	u64 offset;		/* in the file */
-	u64 at;			/* in memory */
+	u32 flags;  /* enum elf_rights */
+	u64 offset; /* in the file */
+	u64 at;	    /* in memory */
 	u64 phys;
 	u64 file_bytes;
-	u64 bytes;		/* in memory; the rest is zero */
+	u64 bytes; /* in memory; the rest is zero */
 	u64 align;
 };
 
@@ -67,7 +67,7 @@ struct program {
 	pagetable_t pages;
 	u64 size;
 	u64 entry;
-	u64 sp;			/* argv lies there */
+	u64 sp; /* argv lies there */
 	u32 argc;
 };
 
@@ -75,17 +75,14 @@ static int read_exact(struct inode *ip, void *to, u64 at, u64 bytes)
 {
 	if (at + bytes > 0xffffffff)
 		return -1;
-	return readi(ip, false, (uint64)to, (uint)at, (uint)bytes) == (int)bytes ?
-	       0 : -1;
+	return readi(ip, false, (uint64)to, (uint)at, (uint)bytes) == (int)bytes ? 0 : -1;
 }
 
-static int load_segment(struct program *new, struct inode *ip,
-			const struct elf_segment *s)
+static int load_segment(struct program *new, struct inode *ip, const struct elf_segment *s)
 {
 	u64 perm = PTE_R;
 
-	if (s->file_bytes > s->bytes || s->at % PGSIZE ||
-	    s->at < new->size || s->at > USER_END ||
+	if (s->file_bytes > s->bytes || s->at % PGSIZE || s->at < new->size || s->at > USER_END ||
 	    s->bytes > USER_END - s->at ||
 	    (s->flags & (ELF_WRITE | ELF_EXECUTE)) == (ELF_WRITE | ELF_EXECUTE))
 		return -1;
@@ -100,8 +97,8 @@ static int load_segment(struct program *new, struct inode *ip,
 	for (u64 done = 0; done < s->file_bytes; done += PGSIZE) {
 		u64 left = s->file_bytes - done;
 
-		if (read_exact(ip, vm_at(new->pages, s->at + done, PTE_R),
-			       s->offset + done, left < PGSIZE ? left : PGSIZE))
+		if (read_exact(ip, vm_at(new->pages, s->at + done, PTE_R), s->offset + done,
+			       left < PGSIZE ? left : PGSIZE))
 			return -1;
 	}
 	return 0;
@@ -113,15 +110,13 @@ static int load(struct program *new, struct inode *ip)
 	struct elf_segment segment;
 
 	if (read_exact(ip, &header, 0, sizeof(header)) ||
-	    memcmp(header.magic, ELF_MAGIC, sizeof(header.magic)) ||
-	    header.machine != ELF_RISCV || header.segment_bytes != sizeof(segment))
+	    memcmp(header.magic, ELF_MAGIC, sizeof(header.magic)) || header.machine != ELF_RISCV ||
+	    header.segment_bytes != sizeof(segment))
 		return -1;
 	for (u32 i = 0; i < header.nr_segments; i++) {
-		if (read_exact(ip, &segment, header.segments + i * sizeof(segment),
-			       sizeof(segment)))
+		if (read_exact(ip, &segment, header.segments + i * sizeof(segment), sizeof(segment)))
 			return -1;
-		if (segment.type == ELF_LOAD && segment.bytes &&
-		    load_segment(new, ip, &segment))
+		if (segment.type == ELF_LOAD && segment.bytes && load_segment(new, ip, &segment))
 			return -1;
 	}
 	new->entry = header.entry;
@@ -139,8 +134,7 @@ static int make_stack(struct program *new, char **argv)
 	char *top;
 	u32 n;
 
-	if (base + PGSIZE > USER_END ||
-	    vm_grow(new->pages, base, base + PGSIZE, PTE_R | PTE_W))
+	if (base + PGSIZE > USER_END || vm_grow(new->pages, base, base + PGSIZE, PTE_R | PTE_W))
 		return -1;
 	new->size = base + PGSIZE;
 	top = (char *)vm_at(new->pages, base, PTE_W) + PGSIZE;

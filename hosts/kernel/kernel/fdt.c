@@ -45,8 +45,7 @@ static u32 be32(const u8 *at)
 /* A number of one or two words. */
 static u64 number(const struct property *p)
 {
-	return p->bytes == 8 ? (u64)be32(p->value) << 32 | be32(p->value + 4) :
-			       be32(p->value);
+	return p->bytes == 8 ? (u64)be32(p->value) << 32 | be32(p->value + 4) : be32(p->value);
 }
 
 /* Node names end in @address: compare what is before it. */
@@ -87,8 +86,7 @@ static void read_property(struct machine *m, const char *node, const struct prop
 	} else if (is_kind(node, "memory") && !strcmp(p->name, "reg")) {
 		/* Two words of address, two of size. */
 		if (be32(p->value + 4) == KERNBASE)
-			m->ram_bytes = (u64)be32(p->value + 8) << 32 |
-				       be32(p->value + 12);
+			m->ram_bytes = (u64)be32(p->value + 8) << 32 | be32(p->value + 12);
 	} else if (is_kind(node, "cpus") && !strcmp(p->name, "timebase-frequency")) {
 		m->timebase_hz = number(p);
 	} else if (is_kind(node, "cpu") && !strcmp(p->name, "riscv,isa")) {

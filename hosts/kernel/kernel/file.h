@@ -32,19 +32,19 @@ struct file_ops {
 	int (*read)(struct file *f, uint64 addr, int n);
 	int (*write)(struct file *f, uint64 addr, int n);
 	int (*stat)(struct file *f, struct stat *st);
-	void (*close)(struct file *f);	/* the last descriptor is gone */
+	void (*close)(struct file *f); /* the last descriptor is gone */
 };
 
 struct file {
 	const struct file_ops *ops;
-	u32 refs;		/* descriptors, of all processes; atomic */
+	u32 refs; /* descriptors, of all processes; atomic */
 	bool readable;
 	bool writable;
-	bool append;		/* every write begins at the end */
-	short major;		/* of a device file */
-	uint off;		/* where the next read or write begins; under ip's lock */
-	struct inode *ip;	/* of a file, directory or device */
-	void *object;		/* of any other kind: its pipe, its set of locks */
+	bool append;	  /* every write begins at the end */
+	short major;	  /* of a device file */
+	uint off;	  /* where the next read or write begins; under ip's lock */
+	struct inode *ip; /* of a file, directory or device */
+	void *object;	  /* of any other kind: its pipe, its set of locks */
 	struct file *next_free;
 };
 
@@ -64,7 +64,7 @@ extern struct devsw devsw[NDEV];
 #define CHANNEL	5	/* lines of text to the host; channel.h */
 
 void file_init(void);
-void console_init(void);	/* at boot, after plic_init() and file_init() */
+void console_init(void); /* at boot, after plic_init() and file_init() */
 
 /* A new file with one reference and everything else zero, or NULL. */
 struct file *filealloc(void);

@@ -23,11 +23,11 @@
 
 /* Block 1. All but magic count blocks, or are numbers of blocks. */
 struct superblock {
-	uint magic;		/* FSMAGIC */
-	uint size;		/* of the whole image */
-	uint nblocks;		/* of data */
-	uint ninodes;		/* inodes, not blocks of them */
-	uint nlog;		/* of the log */
+	uint magic;   /* FSMAGIC */
+	uint size;    /* of the whole image */
+	uint nblocks; /* of data */
+	uint ninodes; /* inodes, not blocks of them */
+	uint nlog;    /* of the log */
 	uint logstart;
 	uint inodestart;
 	uint bmapstart;
@@ -39,11 +39,11 @@ struct superblock {
 
 /* An inode on disk. Type 0: free. */
 struct dinode {
-	short type;		/* T_* of stat.h */
-	short major;		/* of a device file */
+	short type;  /* T_* of stat.h */
+	short major; /* of a device file */
 	short minor;
-	short nlink;		/* entries that name it, "." not counted */
-	uint size;		/* bytes */
+	short nlink;		 /* entries that name it, "." not counted */
+	uint size;		 /* bytes */
 	uint addrs[NDIRECT + 1]; /* data blocks; the last lists NINDIRECT more */
 };
 
@@ -57,7 +57,7 @@ struct dinode {
 
 struct dirent {
 	ushort inum;
-	char name[DIRSIZ];	/* padded with 0; all 14 may be used */
+	char name[DIRSIZ]; /* padded with 0; all 14 may be used */
 };
 
 _Static_assert(sizeof(struct dinode) == 64, "the layout on disk is fixed");

@@ -57,7 +57,7 @@ static void free_orphans(u32 nr)
 		begin_op();
 		ip = iget(inum);
 		ilock(ip);
-		iunlockput(ip);		/* the last reference to no name */
+		iunlockput(ip); /* the last reference to no name */
 		end_op();
 		nr--;
 	}
@@ -73,8 +73,7 @@ int fs_init(void)
 	check.nr_device_blocks = disk_init();
 	check.read = read_block;
 	check.say = say;
-	if (!check.nr_device_blocks || !fs_check_super(&check) ||
-	    !log_init(&check))
+	if (!check.nr_device_blocks || !fs_check_super(&check) || !log_init(&check))
 		return -1;
 	nr_pages = (fs_check_bytes(&check) + PGSIZE - 1) / PGSIZE;
 	memory = kalloc_pages(nr_pages);

@@ -90,8 +90,8 @@ void sl_host_print(const char *line)
 
 void sl_host_policy_failed(const struct scx_exit_info *info, s32 pid)
 {
-	printk("policy '%s' has ended: %s: %s; the built-in FIFO goes on\n",
-	       sl_report().policy, info->reason, info->msg);
+	printk("policy '%s' has ended: %s: %s; the built-in FIFO goes on\n", sl_report().policy,
+	       info->reason, info->msg);
 	lab_policy_failed(info, pid);
 }
 

@@ -17,7 +17,9 @@
 
 #include "riscv.h"
 
-typedef struct { u32 locked; } sl_lock_t;
+typedef struct {
+	u32 locked;
+} sl_lock_t;
 
 sl_inline void sl_lock_init(sl_lock_t *lock)
 {
@@ -41,8 +43,7 @@ sl_inline void sl_host_relax(void)
 
 sl_inline void sl_lock(sl_lock_t *lock)
 {
-	while (__builtin_expect(__atomic_exchange_n(&lock->locked, 1,
-						    __ATOMIC_ACQUIRE), 0)) {
+	while (__builtin_expect(__atomic_exchange_n(&lock->locked, 1, __ATOMIC_ACQUIRE), 0)) {
 		while (__atomic_load_n(&lock->locked, __ATOMIC_RELAXED))
 			sl_host_relax();
 	}
@@ -55,13 +56,13 @@ sl_inline void sl_unlock(sl_lock_t *lock)
 
 /* The beginning of struct cpu (proc.h): what the core's functions need in line. */
 struct hart {
-	u32 idx;		/* number of the hart: the core's of the CPU, and SBI's id */
-	struct sl_cpu *core;	/* the core's side of it */
+	u32 idx;	     /* number of the hart: the core's of the CPU, and SBI's id */
+	struct sl_cpu *core; /* the core's side of it */
 
 	/* The laboratory's: */
-	u64 clock_held_ns;	/* where its clock stands; 0: it runs. See clock.h */
-	struct sl_record *record_at;	/* where the next record goes; see record.h */
-	struct sl_record *record_end;	/* == record_at: no room */
+	u64 clock_held_ns;	      /* where its clock stands; 0: it runs. See clock.h */
+	struct sl_record *record_at;  /* where the next record goes; see record.h */
+	struct sl_record *record_end; /* == record_at: no room */
 };
 
 /*
@@ -91,7 +92,7 @@ sl_inline u64 clock_running_ns(void)
 	return r_time() * clock_step_ns;
 }
 
-#include "lab.h"	/* here, because it needs what stands above */
+#include "lab.h" /* here, because it needs what stands above */
 
 sl_inline u64 sl_host_now_ns(void)
 {
@@ -114,14 +115,12 @@ sl_inline bool sl_bit_test_and_clear(u64 *words, u32 bit)
 {
 	u64 mask = 1ULL << (bit % 64);
 
-	return __atomic_fetch_and(&words[bit / 64], ~mask, __ATOMIC_ACQ_REL) &
-	       mask;
+	return __atomic_fetch_and(&words[bit / 64], ~mask, __ATOMIC_ACQ_REL) & mask;
 }
 
 sl_inline bool sl_cas_u64(u64 *at, u64 old, u64 new)
 {
-	return __atomic_compare_exchange_n(at, &old, new, false,
-					   __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+	return __atomic_compare_exchange_n(at, &old, new, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
 /* The next tick will see it. */

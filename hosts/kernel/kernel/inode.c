@@ -30,7 +30,7 @@ static struct cache inodes;
 static struct {
 	struct spinlock lock;
 	u32 nr_free;
-	u32 next;			/* hint: no inode below it is free */
+	u32 next; /* hint: no inode below it is free */
 } on_disk;
 
 bool inode_init(u32 nr_free)
@@ -106,8 +106,7 @@ static u32 claim_inode(u32 block, u32 from, short type)
 	struct buf *b = bread(block);
 	u32 first = (block - sb.inodestart) * IPB, found = 0;
 
-	for (u32 i = from > first ? from - first : 0;
-	     i < IPB && first + i < sb.ninodes; i++) {
+	for (u32 i = from > first ? from - first : 0; i < IPB && first + i < sb.ninodes; i++) {
 		struct dinode *d = (struct dinode *)b->data + i;
 
 		if (d->type || first + i < ROOTINO)
@@ -161,7 +160,7 @@ struct inode *ialloc(short type)
 			inum = claim_inode(sb.inodestart + block, from, type);
 	}
 	acquire(&on_disk.lock);
-	if (on_disk.next == hint)		/* else a lower one was freed meanwhile */
+	if (on_disk.next == hint) /* else a lower one was freed meanwhile */
 		on_disk.next = inum + 1;
 	release(&on_disk.lock);
 	ip = iget(inum);
@@ -272,7 +271,7 @@ void itrunc(struct inode *ip)
 
 void stati(struct inode *ip, struct stat *st)
 {
-	memset(st, 0, sizeof(*st));	/* what lies between its members, too */
+	memset(st, 0, sizeof(*st)); /* what lies between its members, too */
 	st->dev = ROOTDEV;
 	st->ino = ip->c.number;
 	st->type = ip->d.type;

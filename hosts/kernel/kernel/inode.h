@@ -26,9 +26,9 @@
 #include "stat.h"
 
 struct inode {
-	struct cached c;	/* c.number is its own; ilock() locks it */
-	struct dinode d;	/* as on the disk, after iupdate() */
-	uint dir_hint;		/* in a directory: no free entry lies before it */
+	struct cached c; /* c.number is its own; ilock() locks it */
+	struct dinode d; /* as on the disk, after iupdate() */
+	uint dir_hint;	 /* in a directory: no free entry lies before it */
 };
 
 /**
@@ -42,7 +42,7 @@ int fs_init(void);
 /* At mount, by fs_init(): the table; @nr_free: inodes on disk. False: no memory. */
 bool inode_init(u32 nr_free);
 
-extern struct superblock sb;	/* read at mount, never changed */
+extern struct superblock sb; /* read at mount, never changed */
 
 /* Make everything that was done so far survive a power cut. May sleep. */
 void fs_sync(void);

@@ -17,7 +17,7 @@
 #include <scx/types.h>
 
 struct link {
-	struct link *next;	/* NULL: in no list */
+	struct link *next; /* NULL: in no list */
 	struct link *prev;
 };
 

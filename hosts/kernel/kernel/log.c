@@ -40,29 +40,29 @@
 enum log_phase { IDLE, STAGING, LOGGING, FLUSHING, INSTALLING, SETTLING };
 
 static struct {
-	struct spinlock lock;	/* guards all but what the phase gives to one */
-	struct waitq room;	/* wait here to begin an operation */
-	struct waitq promise;	/* and here in fs_sync() */
-	u32 start;		/* the log's first block */
-	u32 nr_max;		/* blocks of a transaction */
+	struct spinlock lock; /* guards all but what the phase gives to one */
+	struct waitq room;    /* wait here to begin an operation */
+	struct waitq promise; /* and here in fs_sync() */
+	u32 start;	      /* the log's first block */
+	u32 nr_max;	      /* blocks of a transaction */
 	struct timer timer;
 	bool timer_runs;
 
 	/* The running transaction: */
 	u64 seq;
 	u32 nr;
-	u32 nr_reserved;	/* that operations under way may still log */
-	bool is_wanted;		/* commit it as soon as possible */
-	struct buf *bufs[LOG_BLOCKS_MAX];	/* by rising block */
+	u32 nr_reserved;		  /* that operations under way may still log */
+	bool is_wanted;			  /* commit it as soon as possible */
+	struct buf *bufs[LOG_BLOCKS_MAX]; /* by rising block */
 
 	/* The transaction that is being committed: */
 	enum log_phase phase;
-	u64 promised_seq;	/* this one and all before it survive a power cut */
+	u64 promised_seq; /* this one and all before it survive a power cut */
 	u32 nr_staged;
-	u32 nr_pending;		/* requests with the disk */
+	u32 nr_pending; /* requests with the disk */
 	struct buf *staged[LOG_BLOCKS_MAX];
 	struct disk_request requests[LOG_BLOCKS_MAX];
-	struct log_header *header;	/* the staging area: it and the blocks */
+	struct log_header *header; /* the staging area: it and the blocks */
 } journal;
 
 static void *staged_data(u32 i)
@@ -98,8 +98,7 @@ static void submit(u32 i, enum disk_op op, u32 block, u32 nr, void *data,
 static void check_transfer(const struct disk_request *r)
 {
 	if (r->has_failed)
-		panic("disk: block %u cannot be written, nor anything promised",
-		      r->block);
+		panic("disk: block %u cannot be written, nor anything promised", r->block);
 }
 
 static void logged(struct disk_request *r);
@@ -214,8 +213,7 @@ static void promised(struct disk_request *r)
 		u32 nr = run_length(first), at = first;
 
 		first += nr;
-		submit(i, DISK_WRITE, journal.header->block[at], nr,
-		       staged_data(at), installed);
+		submit(i, DISK_WRITE, journal.header->block[at], nr, staged_data(at), installed);
 	}
 }
 
@@ -324,20 +322,17 @@ bool log_init(struct fs_check *check)
 	journal.header = kalloc_pages(((journal.nr_max + 1) * BSIZE + PGSIZE - 1) / PGSIZE);
 	if (!journal.header)
 		return false;
-	if (!disk_transfer(DISK_READ, journal.start, journal.nr_max + 1,
-			   journal.header)) {
-		printk("fs: refused: the log, blocks %u to %u, cannot be read",
-		       journal.start, journal.start + journal.nr_max);
+	if (!disk_transfer(DISK_READ, journal.start, journal.nr_max + 1, journal.header)) {
+		printk("fs: refused: the log, blocks %u to %u, cannot be read", journal.start,
+		       journal.start + journal.nr_max);
 		return false;
 	}
 	nr = fs_check_log(check, journal.header);
 	if (nr < 0)
 		return false;
 	for (u32 i = 0; i < nr; i++) {
-		if (!disk_transfer(DISK_WRITE, journal.header->block[i], 1,
-				   staged_data(i)))
-			panic("disk: block %u cannot be written",
-			      journal.header->block[i]);
+		if (!disk_transfer(DISK_WRITE, journal.header->block[i], 1, staged_data(i)))
+			panic("disk: block %u cannot be written", journal.header->block[i]);
 	}
 	if (nr && !disk_transfer(DISK_FLUSH, 0, 0, NULL))
 		panic("disk: a flush has failed");

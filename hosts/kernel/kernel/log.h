@@ -21,11 +21,11 @@
 #define LOG_MAGIC 0x474f4c53U	/* "SLOG" */
 
 struct log_header {
-	u32 magic;		/* LOG_MAGIC; anything else: an empty log */
-	u32 nr;			/* blocks that follow */
-	u64 seq;		/* number of this transaction, rising */
-	u64 sum;		/* log_sum(), with 0 in its own place */
-	u32 block[(BSIZE - 24) / sizeof(u32)];	/* where they belong, rising */
+	u32 magic;			       /* LOG_MAGIC; anything else: an empty log */
+	u32 nr;				       /* blocks that follow */
+	u64 seq;			       /* number of this transaction, rising */
+	u64 sum;			       /* log_sum(), with 0 in its own place */
+	u32 block[(BSIZE - 24) / sizeof(u32)]; /* where they belong, rising */
 };
 
 _Static_assert(sizeof(struct log_header) == BSIZE, "it is one block");

@@ -133,7 +133,8 @@ void kernel_main(u64 hart, u64 fdt_phys)
 	nr_cpus = m.nr_harts;
 	if (nr_cpus > NCPU || hart >= nr_cpus)
 		panic("%u harts, of which hart %llu boots; 1 to %d are possible, "
-		      "numbered from 0: -smp", nr_cpus, hart, NCPU);
+		      "numbered from 0: -smp",
+		      nr_cpus, hart, NCPU);
 	clock_step_ns = 1000000000 / m.timebase_hz;
 	has_sstc = m.has_sstc;
 	procs_max = (u32)bootarg_u64("procs_max", 4096);

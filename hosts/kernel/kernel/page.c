@@ -27,11 +27,11 @@
 
 static struct {
 	struct spinlock lock;
-	struct link free;		/* a link lies at the start of each */
-	u64 fresh, fresh_end;		/* page numbers: never used so far */
-	u64 end;			/* one past the last page of RAM */
+	struct link free;     /* a link lies at the start of each */
+	u64 fresh, fresh_end; /* page numbers: never used so far */
+	u64 end;	      /* one past the last page of RAM */
 	u64 nr_free;
-	u32 *users;			/* [page number]; atomic */
+	u32 *users; /* [page number]; atomic */
 } ram;
 
 static u64 number_of(const void *page)
@@ -59,8 +59,7 @@ void page_init(u64 start, u64 bytes)
 	ram.fresh = first + users_pages + job_pages;
 	ram.fresh_end = end;
 	if (ram.fresh >= end || (job_bytes && job_start < job_at))
-		panic("%llu MiB of memory are too few; start QEMU with -m 256M",
-		      bytes >> 20);
+		panic("%llu MiB of memory are too few; start QEMU with -m 256M", bytes >> 20);
 	/* QEMU put the job into the middle of what is to be one piece. */
 	if (job_bytes)
 		job_start = memmove(job_at, job_start, job_bytes);
@@ -107,8 +106,7 @@ void kfree(void *page)
 		return;
 	SL_ASSERT((u64)page % PGSIZE == 0);
 	acquire(&ram.lock);
-	users = __atomic_fetch_sub(&ram.users[number_of(page)], 1,
-				   __ATOMIC_ACQ_REL);
+	users = __atomic_fetch_sub(&ram.users[number_of(page)], 1, __ATOMIC_ACQ_REL);
 	if (!users)
 		panic("page %p freed twice", page);
 	if (users == 1) {
@@ -133,7 +131,7 @@ static void *take_run(u64 nr)
 {
 	u64 found = 0;
 
-	for (u64 i = ram.end; i-- > 0 && found < nr; ) {
+	for (u64 i = ram.end; i-- > 0 && found < nr;) {
 		bool is_free = !ram.users[i] && (i < ram.fresh || i >= ram.fresh_end);
 
 		found = is_free ? found + 1 : 0;

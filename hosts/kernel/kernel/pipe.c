@@ -25,11 +25,11 @@
 #define PIPE_BYTES 512
 
 struct pipe {
-	struct spinlock lock;	/* guards all */
+	struct spinlock lock; /* guards all */
 	struct waitq readers, writers;
 	u32 nr_read, nr_written;
 	bool is_read_open, is_write_open;
-	char data[PIPE_BYTES] __attribute__((aligned(64)));	/* copied by words */
+	char data[PIPE_BYTES] __attribute__((aligned(64))); /* copied by words */
 };
 
 _Static_assert(sizeof(struct pipe) <= PGSIZE, "a pipe is one page");

@@ -24,8 +24,8 @@
 #define NAME_MAX 64
 
 struct sleeplock policy_lock;
-static bool is_booted;			/* other harts are at work */
-static u32 now_idx;			/* in force; sl_nr_linked_policies: built-in */
+static bool is_booted; /* other harts are at work */
+static u32 now_idx;    /* in force; sl_nr_linked_policies: built-in */
 
 u32 policy_now(void)
 {
@@ -38,8 +38,7 @@ const char *policy_name(u32 idx)
 }
 
 /* Context: interrupts off. Return: 0 or -errno; then the built-in one is in force. */
-static int change_to(const struct sl_linked_policy *l, const char *settings,
-		     char *why)
+static int change_to(const struct sl_linked_policy *l, const char *settings, char *why)
 {
 	int err;
 
@@ -51,8 +50,7 @@ static int change_to(const struct sl_linked_policy *l, const char *settings,
 	err = sl_policy_enable(l->policy, is_booted);
 	if (err)
 		sl_print_to(why, POLICY_TEXT_MAX, "policy '%s' did not start: error %d%s%s",
-			    l->name, err, sl_report().why[0] ? ": " : "",
-			    sl_report().why);
+			    l->name, err, sl_report().why[0] ? ": " : "", sl_report().why);
 	return err;
 }
 
@@ -101,8 +99,7 @@ void policy_init(void)
 		if (*c == ',')
 			*c = ' ';
 	if (policy_start(text, why))
-		printk("boot argument policy=: %s; going on with the built-in FIFO\n",
-		       why);
+		printk("boot argument policy=: %s; going on with the built-in FIFO\n", why);
 	is_booted = true;
 }
 
@@ -117,7 +114,6 @@ int policy_describe(int which, char *to, u32 bytes)
 		return -1;
 	used = sl_print_to(to, bytes, "%s", policy_name(idx));
 	if (idx < sl_nr_linked_policies)
-		used += lab_describe_knobs(&sl_policy_table[idx], to + used,
-					   bytes - used);
+		used += lab_describe_knobs(&sl_policy_table[idx], to + used, bytes - used);
 	return (int)used;
 }

@@ -89,8 +89,7 @@ static void print_place(u64 at)
 {
 	const struct kernel_symbol *s = symbol_of(at);
 
-	print_unlocked("  0x%llx  %s+0x%llx\n", at, s ? s->name : "?",
-		       s ? at - s->address : at);
+	print_unlocked("  0x%llx  %s+0x%llx\n", at, s ? s->name : "?", s ? at - s->address : at);
 }
 
 /* Frame pointers are on kernel stacks, or on the two in the image. */
@@ -116,7 +115,7 @@ static void print_backtrace(u64 frame)
 static void print_frame(const struct frame *f)
 {
 	const char *names = "ra sp gp tp t0 t1 t2 s0 s1 a0 a1 a2 a3 a4 a5 a6 a7 "
-		"s2 s3 s4 s5 s6 s7 s8 s9 s10 s11 t3 t4 t5 t6 epc status";
+			    "s2 s3 s4 s5 s6 s7 s8 s9 s10 s11 t3 t4 t5 t6 epc status";
 	const u64 *value = &f->ra;
 	char name[8];
 
@@ -126,14 +125,13 @@ static void print_frame(const struct frame *f)
 }
 
 /* @f: what went wrong there, or NULL; @at: the frame pointer to begin with. */
-static _Noreturn void die(const struct frame *f, u64 at, const char *fmt,
-			  __builtin_va_list args)
+static _Noreturn void die(const struct frame *f, u64 at, const char *fmt, __builtin_va_list args)
 {
 	struct proc *p = myproc();
 
 	csr_clear(sstatus, SSTATUS_SIE);
 	if (__atomic_exchange_n(&has_panicked, true, __ATOMIC_SEQ_CST))
-		park();		/* another hart was first */
+		park(); /* another hart was first */
 	for (u32 i = 0; i < nr_cpus; i++)
 		if (i != p->cpu->idx)
 			sbi_send_ipi(i);

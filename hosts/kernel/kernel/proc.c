@@ -32,24 +32,23 @@
 #define NR_BUCKETS 1024
 #define PID_MAX 0x7fffffff
 
-_Static_assert(offsetof(struct proc, cpu) == sizeof(struct sl_task),
-	       "this_hart() finds it there");
+_Static_assert(offsetof(struct proc, cpu) == sizeof(struct sl_task), "this_hart() finds it there");
 
 struct spinlock family_lock;
 u32 procs_max;
 
 static struct spinlock pid_lock;
 static struct {
-	struct proc *all;		/* [procs_max] */
-	u32 nr_made;			/* of them, used at least once */
-	struct proc *unused;		/* list through hash_next */
+	struct proc *all;    /* [procs_max] */
+	u32 nr_made;	     /* of them, used at least once */
+	struct proc *unused; /* list through hash_next */
 	struct proc *bucket[NR_BUCKETS];
-	struct link by_age;		/* with a pid, the oldest first */
-	u32 nr;				/* with a pid */
+	struct link by_age; /* with a pid, the oldest first */
+	u32 nr;		    /* with a pid */
 	s32 last_pid;
 } table;
 
-static struct proc *first_proc;		/* init: parent of orphans */
+static struct proc *first_proc; /* init: parent of orphans */
 
 extern void proc_begin(void);
 
@@ -126,7 +125,7 @@ static void publish(struct proc *p)
 	acquire(&pid_lock);
 	p->hash_next = *bucket;
 	*bucket = p;
-	p->born_ns = now_ns();	/* here, so that it agrees with the list's order */
+	p->born_ns = now_ns(); /* here, so that it agrees with the list's order */
 	list_add(&table.by_age, &p->by_age);
 	table.nr++;
 	release(&pid_lock);
@@ -196,7 +195,7 @@ static void set_up(struct proc *p, s32 pid, const char *name)
 
 	p->frame = (struct frame *)kernel_stack_top(slot) - 1;
 	p->frame->proc = p;
-	p->nr_off = 1;		/* as if it had called sched_block() */
+	p->nr_off = 1; /* as if it had called sched_block() */
 	p->intr_was_on = true;
 	memset(&p->context, 0, sizeof(p->context));
 	p->context.ra = (u64)proc_begin;
@@ -440,8 +439,7 @@ int kgrow(s64 bytes)
 		if ((u64)-bytes > p->size)
 			return -1;
 		vm_shrink(p->pages, p->size, size);
-	} else if (size > USER_END ||
-		   vm_grow(p->pages, p->size, size, PTE_R | PTE_W)) {
+	} else if (size > USER_END || vm_grow(p->pages, p->size, size, PTE_R | PTE_W)) {
 		return -1;
 	}
 	p->size = size;

@@ -42,63 +42,63 @@ struct fp_state {
 
 enum proc_state {
 	PROC_UNUSED,
-	PROC_LIVE,		/* the core knows what it is doing */
-	PROC_ENDED,		/* exit status waits for the parent */
+	PROC_LIVE,  /* the core knows what it is doing */
+	PROC_ENDED, /* exit status waits for the parent */
 };
 
 struct proc {
-	struct sl_task task;	/* first, so that either pointer is the other */
+	struct sl_task task; /* first, so that either pointer is the other */
 
 	/* The hart that runs it touches, interrupts off: */
 	struct cpu *cpu;	/* where it runs; stale while it does not. Here for this_hart() */
 	u32 nr_off;		/* push_off() without pop_off() */
 	bool intr_was_on;	/* before the first of them */
-	struct context context;	/* while it does not run */
+	struct context context; /* while it does not run */
 
 	/* It touches itself; fork() and exec() while it cannot run: */
-	struct frame *frame;	/* its user registers, top of its kernel stack */
-	pagetable_t pages;	/* root of its address space */
-	u64 size;		/* bytes of user memory: text to heap */
+	struct frame *frame; /* its user registers, top of its kernel stack */
+	pagetable_t pages;   /* root of its address space */
+	u64 size;	     /* bytes of user memory: text to heap */
 	struct file *ofile[NOFILE];
 	struct inode *cwd;
-	bool uses_fp;		/* fp holds its registers while it does not run */
+	bool uses_fp; /* fp holds its registers while it does not run */
 	struct fp_state fp;
-	void (*start)(void);	/* kernel code to begin with; NULL: its frame */
-	struct timer timer;	/* of sleep_until(), and of release() before it starts */
+	void (*start)(void);	 /* kernel code to begin with; NULL: its frame */
+	struct timer timer;	 /* of sleep_until(), and of release() before it starts */
 	struct cpumask masks[2]; /* task.p.cpus_ptr is one of them, or the one of all */
-	s32 nice;		/* -20..19 */
-	struct lab_proc lab;	/* the laboratory's; not inherited */
+	s32 nice;		 /* -20..19 */
+	struct lab_proc lab;	 /* the laboratory's; not inherited */
 
 	/* Any hart may look: */
-	bool killed;		/* to end when it leaves the kernel; atomic */
-	bool kill_was_told;	/* sleep_on() has returned early for it */
-	bool is_held;		/* forkheld(): not started yet; family_lock */
+	bool killed;	    /* to end when it leaves the kernel; atomic */
+	bool kill_was_told; /* sleep_on() has returned early for it */
+	bool is_held;	    /* forkheld(): not started yet; family_lock */
 
 	/* The lock of its wait queue guards: */
-	struct link queue;	/* in that queue, if next is not NULL */
+	struct link queue; /* in that queue, if next is not NULL */
 
 	/* family_lock guards: */
 	enum proc_state state;
 	int exit_status;
 	struct proc *parent;
-	struct link children;	/* that live; and, first ended first, */
-	struct link ended;	/* those to be waited for */
-	struct link sibling;	/* in one of its parent's two lists */
+	struct link children; /* that live; and, first ended first, */
+	struct link ended;    /* those to be waited for */
+	struct link sibling;  /* in one of its parent's two lists */
 	struct waitq child_ended;
 
 	/* pid_lock guards: */
-	struct proc *hash_next;	/* same bucket of pids; or next unused one */
+	struct proc *hash_next; /* same bucket of pids; or next unused one */
 	u64 born_ns;		/* when it got its pid */
 	struct link by_age;	/* in the list of all processes */
 };
 
 /* A hart. */
 struct cpu {
-	struct hart;		/* its members are this structure's */
-	bool resched;		/* sl_schedule() is wanted here; atomic */
-	bool in_interrupt;	/* and so a wake-up has no waker */
-	struct proc *proc;	/* that runs here, the idle loop's included */
-	struct proc idle;	/* the idle loop: not known to the core */
+	struct hart;	   /* its members are this structure's */
+	bool resched;	   /* sl_schedule() is wanted here; atomic */
+	bool in_interrupt; /* and so a wake-up has no waker */
+	struct proc *proc; /* that runs here, the idle loop's included */
+	struct proc idle;  /* the idle loop: not known to the core */
 	struct timers timers;
 	u64 next_tick_ns;
 } __attribute__((aligned(64)));
@@ -170,8 +170,8 @@ int kfork(bool is_held);
 _Noreturn void kexit(int status);
 int kwait(u64 status_at, u64 wait_at, u64 run_at);
 int kkill(s32 pid);
-int kexec(const char *path, char **argv);	/* argv: kernel memory */
-int kgrow(s64 bytes);				/* sbrk: -1 or 0 */
+int kexec(const char *path, char **argv); /* argv: kernel memory */
+int kgrow(s64 bytes);			  /* sbrk: -1 or 0 */
 
 /* What was set for @p, by enum task_attr_key; 0 where nothing was. */
 s64 proc_attr(const struct proc *p, u32 key);

@@ -51,7 +51,7 @@
 #ifndef __ASSEMBLER__
 
 typedef unsigned long pte_t;
-typedef unsigned long *pagetable_t;	/* 512 entries */
+typedef unsigned long *pagetable_t; /* 512 entries */
 
 /* Control and status registers, by name: csr_read(sstatus). */
 #define csr_read(name)							\

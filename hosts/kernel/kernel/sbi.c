@@ -24,8 +24,7 @@ static s64 sbi_call(u64 extension, u64 function, u64 arg0, u64 arg1, u64 arg2)
 	register u64 a6 asm("a6") = function;
 	register u64 a7 asm("a7") = extension;
 
-	asm volatile("ecall" : "+r"(a0), "+r"(a1)
-		     : "r"(a2), "r"(a6), "r"(a7) : "memory");
+	asm volatile("ecall" : "+r"(a0), "+r"(a1) : "r"(a2), "r"(a6), "r"(a7) : "memory");
 	return (s64)a0;
 }
 

@@ -39,10 +39,11 @@ static inline struct proc *swtch(struct proc *prev, struct proc *next)
 	register struct context *a2 asm("a2") = &prev->context;
 	register struct context *a3 asm("a3") = &next->context;
 
-	asm volatile("call swtch" : "+r"(a0), "+r"(a1), "+r"(a2), "+r"(a3) : :
-		     "memory", "ra", "a4", "a5", "a6", "a7", "t0", "t1", "t2", "t3", "t4",
-		     "t5", "t6", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10",
-		     "s11");
+	asm volatile("call swtch"
+		     : "+r"(a0), "+r"(a1), "+r"(a2), "+r"(a3)
+		     :
+		     : "memory", "ra", "a4", "a5", "a6", "a7", "t0", "t1", "t2", "t3", "t4", "t5",
+		       "t6", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11");
 	return a0;
 }
 
@@ -51,8 +52,7 @@ static void switch_to(struct proc *prev, struct proc *next)
 	struct cpu *c = prev->cpu;
 
 	SL_ASSERT(prev->nr_off == 1 && next->nr_off == 1);
-	if (prev->uses_fp &&
-	    (prev->frame->status & SSTATUS_FS) == SSTATUS_FS_DIRTY) {
+	if (prev->uses_fp && (prev->frame->status & SSTATUS_FS) == SSTATUS_FS_DIRTY) {
 		fp_save(&prev->fp);
 		prev->frame->status ^= SSTATUS_FS_DIRTY ^ SSTATUS_FS_CLEAN;
 	}
@@ -102,7 +102,8 @@ static void finish_switch(struct proc *prev)
 	/* The policy hears of an end at once, not when the parent waits for it. */
 	if (!is_idle(prev) && prev->state == PROC_ENDED)
 		sl_task_detach(&prev->task);
-	[[clang::always_inline]] sl_switched(c->core, is_idle(prev) ? NULL : &prev->task, sl_host_now_ns());
+	[[clang::always_inline]] sl_switched(c->core, is_idle(prev) ? NULL : &prev->task,
+					     sl_host_now_ns());
 }
 
 struct frame *sched_begin(struct proc *prev)
@@ -117,7 +118,7 @@ struct frame *sched_begin(struct proc *prev)
 		pop_off();
 		start();
 	} else {
-		p->nr_off = 0;	/* and interrupts stay off until it is out */
+		p->nr_off = 0; /* and interrupts stay off until it is out */
 	}
 	return trap_leave();
 }
@@ -182,15 +183,13 @@ void sched_start(struct proc *p)
 	u32 was = overhead_enter(OVERHEAD_SCHED);
 
 	sl_task_attach(&p->task, p->parent ? &p->parent->task : NULL);
-	sl_task_start(mycpu()->core, &p->task, SCX_WAKE_FORK,
-		      p->parent ? pid_of(p->parent) : 0);
+	sl_task_start(mycpu()->core, &p->task, SCX_WAKE_FORK, p->parent ? pid_of(p->parent) : 0);
 	overhead_leave(was);
 }
 
 void sched_init(void)
 {
-	struct sl_config config = { .nr_cpus = nr_cpus, .tasks_max = procs_max,
-				    .tick_ns = tick_ns };
+	struct sl_config config = { .nr_cpus = nr_cpus, .tasks_max = procs_max, .tick_ns = tick_ns };
 
 	lab_topology(&config);
 	host_init();

@@ -30,8 +30,7 @@ void push_off(void)
 	u64 status;
 	struct proc *p;
 
-	asm volatile("csrrci %0, sstatus, %1" : "=r"(status)
-		     : "i"(SSTATUS_SIE) : "memory");
+	asm volatile("csrrci %0, sstatus, %1" : "=r"(status) : "i"(SSTATUS_SIE) : "memory");
 	p = myproc();
 	if (p->nr_off++ == 0)
 		p->intr_was_on = status & SSTATUS_SIE;

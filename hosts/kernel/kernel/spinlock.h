@@ -21,9 +21,9 @@
 struct proc;
 
 struct spinlock {
-	u32 locked;		/* atomic */
-	const char *name;	/* for panics */
-	struct proc *owner;	/* the holder; NULL: none */
+	u32 locked;	    /* atomic */
+	const char *name;   /* for panics */
+	struct proc *owner; /* the holder; NULL: none */
 };
 
 void initlock(struct spinlock *lock, const char *name);

@@ -12,11 +12,11 @@
 #define T_DEVICE	3
 
 struct stat {
-	int dev;		/* device that holds the file system */
-	unsigned int ino;	/* number of the inode */
-	short type;		/* T_* */
-	short nlink;		/* directory entries that name it */
-	unsigned long size;	/* bytes */
+	int dev;	    /* device that holds the file system */
+	unsigned int ino;   /* number of the inode */
+	short type;	    /* T_* */
+	short nlink;	    /* directory entries that name it */
+	unsigned long size; /* bytes */
 };
 
 #endif

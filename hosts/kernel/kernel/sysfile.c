@@ -221,15 +221,15 @@ static int name_new(struct inode *dir, const char *name, struct inode *ip)
 		return -1;
 	ip->d.nlink = 1;
 	iupdate(ip);
-	if ((is_dir && (dirlink(ip, ".", ip->c.number) < 0 ||
-			dirlink(ip, "..", dir->c.number) < 0)) ||
+	if ((is_dir &&
+	     (dirlink(ip, ".", ip->c.number) < 0 || dirlink(ip, "..", dir->c.number) < 0)) ||
 	    dirlink(dir, name, ip->c.number) < 0) {
-		ip->d.nlink = 0;		/* the caller's iput() frees it */
+		ip->d.nlink = 0; /* the caller's iput() frees it */
 		iupdate(ip);
 		return -1;
 	}
 	if (is_dir) {
-		dir->d.nlink++;		/* for the new ".." */
+		dir->d.nlink++; /* for the new ".." */
 		iupdate(dir);
 	}
 	return 0;

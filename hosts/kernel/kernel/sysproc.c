@@ -106,10 +106,9 @@ uint64 sys_sbrk(void)
 
 /* Linux's weights of nice -20 to 19, with 100 in the middle instead of 1024. */
 static const u16 weight_of_nice[40] = {
-	8668, 7007, 5516, 4519, 3544, 2846, 2271, 1827, 1460, 1164,
-	930, 744, 596, 479, 381, 305, 244, 195, 155, 125,
-	100, 80, 64, 51, 41, 33, 26, 21, 17, 13,
-	11, 8, 7, 5, 4, 4, 3, 2, 2, 1,
+	8668, 7007, 5516, 4519, 3544, 2846, 2271, 1827, 1460, 1164, 930, 744, 596, 479,
+	381,  305,  244,  195,	155,  125,  100,  80,	64,   51,   41,	 33,  26,  21,
+	17,   13,   11,	  8,	7,    5,    4,	  4,	3,    2,    2,	 1,
 };
 
 /* int nice(int increment) */
@@ -175,7 +174,7 @@ uint64 sys_dump(void)
 uint64 sys_poweroff(void)
 {
 	fs_sync();
-	acquiresleep(&policy_lock);	/* never released: the policy ends with the machine */
+	acquiresleep(&policy_lock); /* never released: the policy ends with the machine */
 	push_off();
 	lab_poweroff(arg_int(0));
 }

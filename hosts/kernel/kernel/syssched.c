@@ -131,8 +131,8 @@ uint64 sys_setaffinity(void)
 	u64 cpus = 0;
 	struct proc *p;
 
-	if (nr_words < 1 || nr_words > SL_MASK_WORDS ||
-	    copyin(&cpus, arg_u64(1), sizeof(cpus)) || !(cpus & all))
+	if (nr_words < 1 || nr_words > SL_MASK_WORDS || copyin(&cpus, arg_u64(1), sizeof(cpus)) ||
+	    !(cpus & all))
 		return SYS_ERROR;
 	acquire(&family_lock);
 	p = proc_meant(arg_int(0));
@@ -180,6 +180,5 @@ uint64 sys_getpolicy(void)
 		return SYS_ERROR;
 	bytes = bytes < max ? bytes : max - 1;
 	text[bytes] = 0;
-	return copyout(arg_u64(1), text, (uint64)bytes + 1) ? SYS_ERROR :
-							      (uint64)bytes;
+	return copyout(arg_u64(1), text, (uint64)bytes + 1) ? SYS_ERROR : (uint64)bytes;
 }

@@ -114,8 +114,7 @@ static void arm(struct cpu *c, u64 at_ns)
 	if (at_ns == c->timers.armed_ns)
 		return;
 	c->timers.armed_ns = at_ns;
-	sbi_set_timer(at_ns > NEVER / 2 ? NEVER :
-		      (at_ns + clock_step_ns - 1) / clock_step_ns);
+	sbi_set_timer(at_ns > NEVER / 2 ? NEVER : (at_ns + clock_step_ns - 1) / clock_step_ns);
 }
 
 /* Context: interrupts off. */

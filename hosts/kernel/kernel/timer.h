@@ -23,23 +23,23 @@ typedef void (*timer_fn)(struct timer *timer, void *arg);
 /* Zeroed memory is a stopped timer. timers.lock of its hart guards all. */
 struct timer {
 	u64 at_ns;
-	u64 seq;		/* of two for the same time, the older goes first */
+	u64 seq; /* of two for the same time, the older goes first */
 	timer_fn fn;
 	void *arg;
-	struct cpu *cpu;	/* whose heap it is in; NULL: none */
-	struct timer *child;	/* pairing heap: first child, */
-	struct timer *next;	/* next sibling, */
-	struct timer *prev;	/* previous sibling, or the parent */
+	struct cpu *cpu;     /* whose heap it is in; NULL: none */
+	struct timer *child; /* pairing heap: first child, */
+	struct timer *next;  /* next sibling, */
+	struct timer *prev;  /* previous sibling, or the parent */
 };
 
 struct timers {
 	struct spinlock lock;
-	struct timer *first;	/* the earliest, root of the heap */
+	struct timer *first; /* the earliest, root of the heap */
 	u64 seq;
-	u64 armed_ns;		/* when the interrupt comes; ~0: never */
+	u64 armed_ns; /* when the interrupt comes; ~0: never */
 };
 
-extern u64 tick_ns;		/* boot argument; default 10 ms */
+extern u64 tick_ns; /* boot argument; default 10 ms */
 
 /* Time since the machine started; never goes backward on a hart. */
 static inline u64 now_ns(void)
@@ -73,8 +73,8 @@ int sleep_until(u64 at_ns);
 
 /* ---- for trap.c, sched.c, main.c ----------------------------------------- */
 
-void timers_init(void);			/* at boot */
-void timer_interrupt(void);		/* interrupts off */
-void timer_arm_tick(struct cpu *cpu);	/* a process begins to run on this hart */
+void timers_init(void);		      /* at boot */
+void timer_interrupt(void);	      /* interrupts off */
+void timer_arm_tick(struct cpu *cpu); /* a process begins to run on this hart */
 
 #endif

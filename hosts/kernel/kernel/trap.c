@@ -32,10 +32,10 @@ enum exception {
 };
 
 static const char *const exceptions[NR_EXCEPTIONS] = {
-	[0] = "misaligned instruction",	[1] = "instruction access fault",
-	[2] = "illegal instruction",	[3] = "breakpoint",
-	[4] = "misaligned load",	[5] = "load access fault",
-	[6] = "misaligned store",	[7] = "store access fault",
+	[0] = "misaligned instruction",	 [1] = "instruction access fault",
+	[2] = "illegal instruction",	 [3] = "breakpoint",
+	[4] = "misaligned load",	 [5] = "load access fault",
+	[6] = "misaligned store",	 [7] = "store access fault",
 	[12] = "instruction page fault", [13] = "load page fault",
 	[15] = "store page fault",
 };
@@ -103,8 +103,8 @@ static __noinline void user_fault(struct proc *p, u64 cause)
 		return;
 	if (verdict == VM_NO_MEMORY)
 		what = "out of memory";
-	printk("%s[%d]: %s at pc 0x%llx, address 0x%llx\n", name_of(p), pid_of(p),
-	       what, p->frame->epc, value);
+	printk("%s[%d]: %s at pc 0x%llx, address 0x%llx\n", name_of(p), pid_of(p), what,
+	       p->frame->epc, value);
 	proc_kill(p);
 }
 
@@ -158,8 +158,7 @@ void kernel_trap(struct frame *f)
 
 	if (!(cause & SCAUSE_INTERRUPT)) {
 		if (f->epc < (u64)user_copy_begin || f->epc >= (u64)user_copy_end)
-			panic_frame(f, "%s, address 0x%llx",
-				    exception_name(cause), value);
+			panic_frame(f, "%s, address 0x%llx", exception_name(cause), value);
 		if (cause != EXCEPTION_STORE_PAGE || vm_fault(value) != VM_MENDED)
 			f->epc = (u64)user_copy_failed;
 		return;

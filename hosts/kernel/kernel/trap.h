@@ -20,7 +20,7 @@
 struct proc;
 
 struct frame {
-	struct proc *proc;	/* whose stack this is; the kernel's tp */
+	struct proc *proc; /* whose stack this is; the kernel's tp */
 	u64 ra, sp, gp, tp;
 	u64 t0, t1, t2;
 	u64 s0, s1;
@@ -28,7 +28,7 @@ struct frame {
 	u64 s2, s3, s4, s5, s6, s7, s8, s9, s10, s11;
 	u64 t3, t4, t5, t6;
 	u64 epc;
-	u64 status;		/* sstatus */
+	u64 status; /* sstatus */
 };
 
 _Static_assert(sizeof(struct frame) == FRAME_BYTES, "trap.S counts on it");

@@ -20,6 +20,6 @@ typedef unsigned short uint16;
 typedef unsigned int uint32;
 typedef unsigned long uint64;
 
-typedef uint64 pde_t;		/* an entry of a page table */
+typedef uint64 pde_t; /* an entry of a page table */
 
 #endif

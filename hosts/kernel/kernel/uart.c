@@ -14,11 +14,11 @@
 
 /* Registers, one byte each. */
 enum uart_register {
-	UART_DATA = 0,		/* read: received; write: to send */
-	UART_INTERRUPTS = 1,	/* bit 0: on receipt */
-	UART_FIFO = 2,		/* bit 0: on; bits 1, 2: empty both */
-	UART_LINE = 3,		/* 3: eight bits, no parity */
-	UART_STATUS = 5,	/* bit 0: received something; bit 5: may send */
+	UART_DATA = 0,	     /* read: received; write: to send */
+	UART_INTERRUPTS = 1, /* bit 0: on receipt */
+	UART_FIFO = 2,	     /* bit 0: on; bits 1, 2: empty both */
+	UART_LINE = 3,	     /* 3: eight bits, no parity */
+	UART_STATUS = 5,     /* bit 0: received something; bit 5: may send */
 };
 
 static volatile u8 *reg(enum uart_register which)

@@ -19,25 +19,25 @@
 #include "print.h"
 
 enum virtio_reg {
-	REG_MAGIC		= 0x000,
-	REG_VERSION		= 0x004,
-	REG_DEVICE_ID		= 0x008,
-	REG_DEVICE_FEATURES	= 0x010,
-	REG_DEVICE_FEATURES_SEL	= 0x014,
-	REG_DRIVER_FEATURES	= 0x020,
-	REG_DRIVER_FEATURES_SEL	= 0x024,
-	REG_QUEUE_SEL		= 0x030,
-	REG_QUEUE_NUM_MAX	= 0x034,
-	REG_QUEUE_NUM		= 0x038,
-	REG_QUEUE_READY		= 0x044,
-	REG_QUEUE_NOTIFY	= 0x050,
-	REG_INTERRUPT_STATUS	= 0x060,
-	REG_INTERRUPT_ACK	= 0x064,
-	REG_STATUS		= 0x070,
-	REG_QUEUE_DESC		= 0x080,
-	REG_QUEUE_DRIVER	= 0x090,
-	REG_QUEUE_DEVICE	= 0x0a0,
-	REG_CONFIG		= 0x100,
+	REG_MAGIC = 0x000,
+	REG_VERSION = 0x004,
+	REG_DEVICE_ID = 0x008,
+	REG_DEVICE_FEATURES = 0x010,
+	REG_DEVICE_FEATURES_SEL = 0x014,
+	REG_DRIVER_FEATURES = 0x020,
+	REG_DRIVER_FEATURES_SEL = 0x024,
+	REG_QUEUE_SEL = 0x030,
+	REG_QUEUE_NUM_MAX = 0x034,
+	REG_QUEUE_NUM = 0x038,
+	REG_QUEUE_READY = 0x044,
+	REG_QUEUE_NOTIFY = 0x050,
+	REG_INTERRUPT_STATUS = 0x060,
+	REG_INTERRUPT_ACK = 0x064,
+	REG_STATUS = 0x070,
+	REG_QUEUE_DESC = 0x080,
+	REG_QUEUE_DRIVER = 0x090,
+	REG_QUEUE_DEVICE = 0x0a0,
+	REG_CONFIG = 0x100,
 };
 
 #define VIRTIO_MAGIC		0x74726976	/* "virt" */
@@ -79,8 +79,7 @@ bool virtio_find(struct virtio_dev *dev, u32 id)
 		dev->regs = phys_to_virt(VIRTIO0 + slot * VIRTIO_STRIDE);
 		dev->irq = VIRTIO0_IRQ + slot;
 		dev->features = 0;
-		if (reg_read(dev, REG_MAGIC) == VIRTIO_MAGIC &&
-		    reg_read(dev, REG_DEVICE_ID) == id)
+		if (reg_read(dev, REG_MAGIC) == VIRTIO_MAGIC && reg_read(dev, REG_DEVICE_ID) == id)
 			return true;
 	}
 	return false;
@@ -115,8 +114,7 @@ bool virtio_negotiate(struct virtio_dev *dev, u64 wanted)
 bool virtq_setup(struct virtq *vq, struct virtio_dev *dev, u32 queue_idx)
 {
 	reg_write(dev, REG_QUEUE_SEL, queue_idx);
-	if (reg_read(dev, REG_QUEUE_READY) ||
-	    reg_read(dev, REG_QUEUE_NUM_MAX) < VIRTQ_SIZE)
+	if (reg_read(dev, REG_QUEUE_READY) || reg_read(dev, REG_QUEUE_NUM_MAX) < VIRTQ_SIZE)
 		return false;
 	memset(vq, 0, sizeof(*vq));
 	vq->dev = dev;
@@ -139,8 +137,7 @@ void virtio_ready(struct virtio_dev *dev)
 	reg_write(dev, REG_STATUS, reg_read(dev, REG_STATUS) | STATUS_DRIVER_OK);
 }
 
-bool virtq_add(struct virtq *vq, const struct virtq_buf *bufs, u32 nr_out,
-	       u32 nr_in, void *token)
+bool virtq_add(struct virtq *vq, const struct virtq_buf *bufs, u32 nr_out, u32 nr_in, void *token)
 {
 	u32 nr = nr_out + nr_in;
 	u16 head = vq->free_head, at = head, last = head;
@@ -152,8 +149,7 @@ bool virtq_add(struct virtq *vq, const struct virtq_buf *bufs, u32 nr_out,
 
 		d->addr = virt_to_phys(bufs[i].mem);
 		d->len = bufs[i].bytes;
-		d->flags = (i + 1 < nr ? DESC_NEXT : 0) |
-			   (i < nr_out ? 0 : DESC_WRITE);
+		d->flags = (i + 1 < nr ? DESC_NEXT : 0) | (i < nr_out ? 0 : DESC_WRITE);
 		last = at;
 		at = d->next;
 	}
@@ -197,6 +193,6 @@ void virtio_ack(struct virtio_dev *dev)
 
 u64 virtio_config_u64(struct virtio_dev *dev, u32 offset)
 {
-	return reg_read(dev, REG_CONFIG + offset) |
-	       (u64)reg_read(dev, REG_CONFIG + offset + 4) << 32;
+	return reg_read(dev, REG_CONFIG + offset) | (u64)reg_read(dev, REG_CONFIG + offset + 4)
+							    << 32;
 }

@@ -27,15 +27,15 @@
 
 enum virtio_id {
 	VIRTIO_ID_BLOCK = 2,
-	VIRTIO_ID_CONSOLE = 3,	/* virtio-serial is this one */
+	VIRTIO_ID_CONSOLE = 3, /* virtio-serial is this one */
 };
 
 #define VIRTIO_F_VERSION_1 (1ULL << 32)
 
 struct virtio_dev {
-	volatile u8 *regs;	/* the mmio slot */
-	u32 irq;		/* for irq_register() */
-	u64 features;		/* agreed on by virtio_negotiate() */
+	volatile u8 *regs; /* the mmio slot */
+	u32 irq;	   /* for irq_register() */
+	u64 features;	   /* agreed on by virtio_negotiate() */
 };
 
 /* Descriptors of a queue; a power of two. */
@@ -72,9 +72,9 @@ struct virtq {
 	/* What follows is the driver's own. */
 	struct virtio_dev *dev;
 	u32 queue_idx;
-	u16 free_head;		/* list through desc[].next */
+	u16 free_head; /* list through desc[].next */
 	u16 nr_free;
-	u16 nr_seen;		/* of used.idx */
+	u16 nr_seen;		 /* of used.idx */
 	void *token[VIRTQ_SIZE]; /* by the head of its chain */
 };
 
@@ -119,8 +119,7 @@ void virtio_ready(struct virtio_dev *dev);
  * The device looks at it after the next virtq_notify().
  * Return: false when too few descriptors are free; nothing is changed then.
  */
-bool virtq_add(struct virtq *vq, const struct virtq_buf *bufs, u32 nr_out,
-	       u32 nr_in, void *token);
+bool virtq_add(struct virtq *vq, const struct virtq_buf *bufs, u32 nr_out, u32 nr_in, void *token);
 
 /* Tell the device that chains were added. */
 void virtq_notify(struct virtq *vq);

@@ -30,7 +30,7 @@
 #define STATUS_OK		0
 
 struct blk_head {
-	u32 type;		/* enum disk_op */
+	u32 type; /* enum disk_op */
 	u32 reserved;
 	u64 sector;
 };
@@ -38,19 +38,19 @@ struct blk_head {
 /* What the device needs of a request; it cannot see the kernel stack. */
 struct blk_slot {
 	struct blk_head head;
-	u8 status;		/* the device writes it */
+	u8 status; /* the device writes it */
 	struct disk_request *request;
 	struct blk_slot *next_free;
 };
 
 static struct {
 	struct virtio_dev dev;
-	struct spinlock lock;	/* guards all below */
+	struct spinlock lock; /* guards all below */
 	struct virtq vq;
 	struct blk_slot slots[NR_SLOTS];
 	struct blk_slot *free;
-	struct disk_request *first, *last;	/* waiting for a slot */
-	u32 nr_pending;		/* requests submitted and not done */
+	struct disk_request *first, *last; /* waiting for a slot */
+	u32 nr_pending;			   /* requests submitted and not done */
 } blk;
 
 /* Give @r to the device. Return: false when no slot is free. Context: blk.lock. */
@@ -67,8 +67,7 @@ static bool start(struct disk_request *r)
 	slot->status = 0xff;
 	slot->head = (struct blk_head){
 		.type = r->op,
-		.sector = r->op == DISK_FLUSH ? 0 :
-			  (u64)r->block * (BSIZE / SECTOR_BYTES),
+		.sector = r->op == DISK_FLUSH ? 0 : (u64)r->block * (BSIZE / SECTOR_BYTES),
 	};
 	bufs[nr++] = (struct virtq_buf){ &slot->head, sizeof(slot->head) };
 	if (r->op != DISK_FLUSH)
@@ -139,8 +138,7 @@ u32 virtio_blk_init(void)
 		return 0;
 	}
 	if (!virtio_negotiate(&blk.dev, VIRTIO_BLK_F_FLUSH | VIRTIO_BLK_F_RO) ||
-	    !(blk.dev.features & VIRTIO_BLK_F_FLUSH) ||
-	    !virtq_setup(&blk.vq, &blk.dev, 0)) {
+	    !(blk.dev.features & VIRTIO_BLK_F_FLUSH) || !virtq_setup(&blk.vq, &blk.dev, 0)) {
 		printk("disk: the device and its driver do not agree");
 		return 0;
 	}

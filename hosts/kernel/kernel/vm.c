@@ -30,7 +30,7 @@ pagetable_t kernel_pages;
 /* Edges of the image, kernel.ld: each begins a page. */
 extern char text_start[], text_end[], rodata_end[];
 
-static u64 stacks_phys;		/* two pages per stack, without holes */
+static u64 stacks_phys; /* two pages per stack, without holes */
 static u32 nr_stacks;
 static u64 ram_end_phys;
 
@@ -41,8 +41,7 @@ u64 virt_to_phys(const void *at)
 	if (virt >= STACKS_BASE) {
 		u64 slot = (virt - STACKS_BASE) / STACK_STRIDE;
 
-		return stacks_phys + slot * STACK_BYTES +
-		       (virt & (STACK_BYTES - 1));
+		return stacks_phys + slot * STACK_BYTES + (virt & (STACK_BYTES - 1));
 	}
 	return virt - DIRECT_BASE;
 }

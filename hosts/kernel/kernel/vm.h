@@ -17,7 +17,7 @@
 
 #define USER_END TRAPFRAME	/* what a process may grow to */
 
-extern pagetable_t kernel_pages;	/* no user half; what idle harts use */
+extern pagetable_t kernel_pages; /* no user half; what idle harts use */
 
 /*
  * Boot hart: make the kernel's half, with @stacks kernel stacks, and use it. The
@@ -28,8 +28,8 @@ void vm_init(u64 ram_bytes, void *image_end, u32 stacks);
 /* The end of kernel stack number @slot, where it begins to grow down from. */
 void *kernel_stack_top(u32 slot);
 
-void vm_load(pagetable_t pages);	/* use @pages on this hart */
-u64 vm_satp(pagetable_t pages);		/* what that writes to satp */
+void vm_load(pagetable_t pages); /* use @pages on this hart */
+u64 vm_satp(pagetable_t pages);	 /* what that writes to satp */
 
 /* A table without user pages; NULL when out of memory. */
 pagetable_t vm_new(void);

@@ -27,8 +27,8 @@
 #include "spinlock.h"
 
 struct waitq {
-	struct link procs;	/* the caller's lock guards it */
-	const char *name;	/* what is waited for, as ps shows it: "pipe" */
+	struct link procs; /* the caller's lock guards it */
+	const char *name;  /* what is waited for, as ps shows it: "pipe" */
 };
 
 void waitq_init(struct waitq *q, const char *name);
@@ -53,9 +53,9 @@ void wake_all(struct waitq *q);
 
 /* A lock that may be held while sleeping. Not ended by kill. */
 struct sleeplock {
-	struct spinlock lock;	/* guards: */
+	struct spinlock lock; /* guards: */
 	struct waitq waiters;
-	struct proc *owner;	/* NULL: free */
+	struct proc *owner; /* NULL: free */
 };
 
 void initsleeplock(struct sleeplock *lock, const char *name);

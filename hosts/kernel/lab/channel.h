@@ -16,18 +16,18 @@
 #define CHANNEL_MAGIC 0x4c434853U	/* "SHCL" */
 
 enum channel_kind {
-	CHANNEL_RECORDS = 1,	/* of one hart; arg: how many it lost before them */
-	CHANNEL_TEXT,		/* one line, without its end */
-	CHANNEL_END,		/* nothing follows; arg: status of the job */
+	CHANNEL_RECORDS = 1, /* of one hart; arg: how many it lost before them */
+	CHANNEL_TEXT,	     /* one line, without its end */
+	CHANNEL_END,	     /* nothing follows; arg: status of the job */
 };
 
 /* As long as a record, so that a chunk of records begins with one. */
 struct channel_frame {
 	u32 magic;
-	u16 kind;		/* enum channel_kind */
+	u16 kind; /* enum channel_kind */
 	u16 hart;
-	u32 bytes;		/* that follow this frame */
-	u32 seq;		/* of this hart's chunks, or of all other frames */
+	u32 bytes; /* that follow this frame */
+	u32 seq;   /* of this hart's chunks, or of all other frames */
 	u64 arg;
 };
 

@@ -27,7 +27,7 @@
 #define START_TAKES_NS 500000000	/* of a policy, at most: maps may be large */
 
 static struct spinlock lock;
-static u64 next_byte;		/* of the job to be read; lock guards it */
+static u64 next_byte; /* of the job to be read; lock guards it */
 static struct timer end_timer;
 
 /*
@@ -49,7 +49,7 @@ static int job_read(uint64 addr, int n)
 	return err ? -1 : (int)bytes;
 }
 
-static u64 pages_total;		/* free when the kernel had booted */
+static u64 pages_total; /* free when the kernel had booted */
 
 u64 job_pages_total(void)
 {
@@ -100,12 +100,10 @@ void job_each_overhead(void (*say)(const char *line))
 
 		if (!total->entries[OVERHEAD_SCHED])
 			continue;
-		n = sl_print_to(line, sizeof(line), "overhead %s",
-				policy_name(i));
+		n = sl_print_to(line, sizeof(line), "overhead %s", policy_name(i));
 		for (u32 j = 0; j < NR_OVERHEADS; j++)
-			n += sl_print_to(line + n, sizeof(line) - n,
-					 " %s=%llu/%llu", overhead_name(j),
-					 total->instructions[j],
+			n += sl_print_to(line + n, sizeof(line) - n, " %s=%llu/%llu",
+					 overhead_name(j), total->instructions[j],
 					 total->entries[j]);
 		say(line);
 	}
@@ -125,8 +123,8 @@ void lab_policy_ends(u32 idx)
 
 void lab_policy_failed(const struct scx_exit_info *info, s32 pid)
 {
-	job_say("failed %d %lld %d %s: %s", (int)info->kind, info->exit_code, pid,
-		info->reason, info->msg);
+	job_say("failed %d %lld %d %s: %s", (int)info->kind, info->exit_code, pid, info->reason,
+		info->msg);
 }
 
 void lab_poweroff(int status)
@@ -141,8 +139,8 @@ void lab_poweroff(int status)
 	sl_policy_disable(true);
 	pop_off();
 	job_each_overhead(say_line);
-	job_say("counted instructions=%llu ns=%llu switches=%llu lost=%llu",
-		overhead_instret(), now_ns(), nr_switches, record_nr_lost());
+	job_say("counted instructions=%llu ns=%llu switches=%llu lost=%llu", overhead_instret(),
+		now_ns(), nr_switches, record_nr_lost());
 	record_flush_all();
 	channel_end(status);
 	poweroff(status);
@@ -181,10 +179,10 @@ static struct {
 
 static struct {
 	struct timer timer;
-	u64 nr_switches;	/* of all harts, at the last look */
-	bool is_timed;		/* time alone will let a task run */
+	u64 nr_switches; /* of all harts, at the last look */
+	bool is_timed;	 /* time alone will let a task run */
 	u32 nr_waiting;
-	s32 pid;		/* of the first that waits */
+	s32 pid; /* of the first that waits */
 	u32 used;
 	char text[LINE_MAX - 80];
 } look;
@@ -216,10 +214,9 @@ static bool look_at(struct proc *p, void *arg)
 	if (!look.nr_waiting++)
 		look.pid = pid_of(p);
 	if (look.used < sizeof(look.text) - 64)
-		look.used += sl_print_to(look.text + look.used,
-					 sizeof(look.text) - look.used,
-					 "%s%s[%d] for %s", look.used ? ", " : "",
-					 name_of(p), pid_of(p), what);
+		look.used += sl_print_to(look.text + look.used, sizeof(look.text) - look.used,
+					 "%s%s[%d] for %s", look.used ? ", " : "", name_of(p),
+					 pid_of(p), what);
 	return true;
 }
 
@@ -241,11 +238,12 @@ static void look_fires(struct timer *timer, void *arg)
 	look.is_timed = false;
 	look.nr_waiting = 0;
 	look.used = 0;
-	procs_for_each(look_at, NULL);
+	procs_for_each(look_at, NULL)
+		;
 	if (look.is_timed || !look.nr_waiting)
 		return;
-	job_say("deadlock %d nothing can happen any more, %u tasks wait: %s",
-		look.pid, look.nr_waiting, look.text);
+	job_say("deadlock %d nothing can happen any more, %u tasks wait: %s", look.pid,
+		look.nr_waiting, look.text);
 	lab_poweroff(0);
 }
 
@@ -258,7 +256,8 @@ static void play_fires(struct timer *timer, void *arg)
 
 	(void)timer;
 	(void)arg;
-	procs_for_each(forget_blocked, NULL);
+	procs_for_each(forget_blocked, NULL)
+		;
 	/* By its clock it starts at that time, and its timers count from there. */
 	clock_hold(play.start_ns);
 	err = policy_start(play.policy, why);

@@ -18,7 +18,7 @@ void job_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Call @say with a line about each policy that has been in force: what the
  * machine's instructions were spent on meanwhile. Context: as job_say(). */
 void job_each_overhead(void (*say)(const char *line));
-void job_print_line(const char *line);	/* on the console */
+void job_print_line(const char *line); /* on the console */
 
 /* lab_poweroff() at @at_ns, with status 0, whatever runs then. */
 void job_end_at(u64 at_ns);

@@ -34,8 +34,7 @@ static bool parse_number(const char *text, u64 *value)
 	return !is_negative || n <= 1ULL << 63;
 }
 
-static const struct sl_linked_knob *find_knob(const struct sl_linked_policy *l,
-					      const char *name)
+static const struct sl_linked_knob *find_knob(const struct sl_linked_policy *l, const char *name)
 {
 	for (u32 i = 0; i < l->nr_knobs; i++)
 		if (!strcmp(l->knobs[i].name, name))
@@ -47,16 +46,14 @@ static bool fits(u64 value, u32 bytes, bool is_negative)
 {
 	if (bytes == 8)
 		return true;
-	return is_negative ? (s64)value >= -(1LL << (8 * bytes - 1)) :
-			     value < 1ULL << (8 * bytes);
+	return is_negative ? (s64)value >= -(1LL << (8 * bytes - 1)) : value < 1ULL << (8 * bytes);
 }
 
 /*
  * @l: NULL: the built-in one, which has no knobs. @assignment: NAME=VALUE, which is
  * cut in two. @is_trial: only look whether it is right. Return: 0, or -1 with @why.
  */
-static int set_knob(const struct sl_linked_policy *l, char *assignment,
-		    bool is_trial, char *why)
+static int set_knob(const struct sl_linked_policy *l, char *assignment, bool is_trial, char *why)
 {
 	const struct sl_linked_knob *knob;
 	char *value_text = assignment;
@@ -65,8 +62,7 @@ static int set_knob(const struct sl_linked_policy *l, char *assignment,
 	while (*value_text && *value_text != '=')
 		value_text++;
 	if (!*value_text) {
-		sl_print_to(why, POLICY_TEXT_MAX, "%s: should read KNOB=NUMBER",
-			    assignment);
+		sl_print_to(why, POLICY_TEXT_MAX, "%s: should read KNOB=NUMBER", assignment);
 		return -1;
 	}
 	*value_text++ = 0;
@@ -85,17 +81,16 @@ static int set_knob(const struct sl_linked_policy *l, char *assignment,
 	}
 	if (knob->min <= knob->max && ((s64)value < knob->min || (s64)value > knob->max)) {
 		sl_print_to(why, POLICY_TEXT_MAX,
-			    "knob '%s' of policy '%s': %s is not in %lld..%lld",
-			    knob->name, l->name, value_text, knob->min, knob->max);
+			    "knob '%s' of policy '%s': %s is not in %lld..%lld", knob->name,
+			    l->name, value_text, knob->min, knob->max);
 		return -1;
 	}
 	if (!is_trial)
-		memcpy(knob->value, &value, knob->value_bytes);	/* little-endian */
+		memcpy(knob->value, &value, knob->value_bytes); /* little-endian */
 	return 0;
 }
 
-int lab_set_knobs(const struct sl_linked_policy *l, const char *settings,
-		  bool is_trial, char *why)
+int lab_set_knobs(const struct sl_linked_policy *l, const char *settings, bool is_trial, char *why)
 {
 	char word[WORD_MAX];
 
@@ -113,8 +108,7 @@ u32 lab_describe_knobs(const struct sl_linked_policy *l, char *to, u32 bytes)
 		u64 value = 0;
 
 		memcpy(&value, l->knobs[i].value, l->knobs[i].value_bytes);
-		used += sl_print_to(to + used, bytes - used, " %s=%llu",
-				    l->knobs[i].name, value);
+		used += sl_print_to(to + used, bytes - used, " %s=%llu", l->knobs[i].name, value);
 	}
 	return used;
 }

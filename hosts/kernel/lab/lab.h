@@ -24,8 +24,8 @@
 #include <scx/types.h>
 
 #include "clock.h"
-#include "lateack.h"	/* lab_ticks() */
-#include "overhead.h"	/* overhead_enter(), overhead_leave() */
+#include "lateack.h"  /* lab_ticks() */
+#include "overhead.h" /* overhead_enter(), overhead_leave() */
 #include "record.h"
 #include "sync.h"
 
@@ -44,7 +44,7 @@ struct sl_linked_policy;
 
 /* Part of struct proc; all zero in a process that has just been made. */
 struct lab_proc {
-	struct sync_at_exit at_exit;	/* the counters told of its end */
+	struct sync_at_exit at_exit; /* the counters told of its end */
 };
 
 /* At boot, once memory, the PLIC and files are there. */
@@ -114,8 +114,7 @@ void lab_policy_failed(const struct scx_exit_info *info, s32 pid);
  * Set the knobs of a policy, "NAME=VALUE NAME=VALUE"; @l: NULL: the built-in one; @is_trial: only look whether
  * that is right. Return: 0, or -1 with @why (of POLICY_TEXT_MAX bytes).
  */
-int lab_set_knobs(const struct sl_linked_policy *l, const char *settings,
-		  bool is_trial, char *why);
+int lab_set_knobs(const struct sl_linked_policy *l, const char *settings, bool is_trial, char *why);
 
 /* Put " NAME=VALUE" of each knob at @to. Return: how many bytes. */
 u32 lab_describe_knobs(const struct sl_linked_policy *l, char *to, u32 bytes);

@@ -29,16 +29,17 @@
 bool late_ack_is_wanted;
 
 /* Interrupts off. */
-static bool is_in_service;	/* an interrupt came that is not acknowledged */
-static u64 nr_counted;		/* ticks when it came */
-static u64 nr_lost;		/* ticks so far that no interrupt counted */
+static bool is_in_service; /* an interrupt came that is not acknowledged */
+static u64 nr_counted;	   /* ticks when it came */
+static u64 nr_lost;	   /* ticks so far that no interrupt counted */
 
 void late_ack_init(void)
 {
 	late_ack_is_wanted = bootarg_u64("late_ack", 0);
 	if (late_ack_is_wanted && nr_cpus > 1)
 		panic("late_ack=1 with %u harts: a process may go on where nothing "
-		      "waits for its acknowledgement; use one", nr_cpus);
+		      "waits for its acknowledgement; use one",
+		      nr_cpus);
 }
 
 u64 late_ack_ticks(void)

@@ -11,7 +11,7 @@
 
 struct cpu;
 
-extern bool late_ack_is_wanted;		/* constant after boot */
+extern bool late_ack_is_wanted; /* constant after boot */
 
 /* At boot: read the argument. */
 void late_ack_init(void);

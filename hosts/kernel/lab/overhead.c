@@ -19,16 +19,16 @@
 bool overhead_is_counted;
 
 struct account {
-	u64 since;			/* instret when the present one began */
-	u32 now;			/* enum overhead */
+	u64 since; /* instret when the present one began */
+	u32 now;   /* enum overhead */
 	u64 instructions[NR_OVERHEADS];
-	u64 entries[NR_OVERHEADS];	/* how often each began */
+	u64 entries[NR_OVERHEADS]; /* how often each began */
 } __attribute__((aligned(64)));
 
 static struct account accounts[NCPU];
 
-static struct overhead_total *totals;	/* [sl_nr_linked_policies + 1] */
-static struct overhead_total charged;	/* to all policies so far */
+static struct overhead_total *totals; /* [sl_nr_linked_policies + 1] */
+static struct overhead_total charged; /* to all policies so far */
 static struct spinlock lock;
 
 void overhead_init(void)
@@ -59,9 +59,8 @@ void overhead_count_leave(u32 was)
 const char *overhead_name(u32 what)
 {
 	static const char *const names[NR_OVERHEADS] = {
-		[OVERHEAD_USER] = "user",	[OVERHEAD_KERNEL] = "kernel",
-		[OVERHEAD_TRAP] = "trap",	[OVERHEAD_SCHED] = "sched",
-		[OVERHEAD_SWITCH] = "switch",	[OVERHEAD_IDLE] = "idle",
+		[OVERHEAD_USER] = "user",   [OVERHEAD_KERNEL] = "kernel", [OVERHEAD_TRAP] = "trap",
+		[OVERHEAD_SCHED] = "sched", [OVERHEAD_SWITCH] = "switch", [OVERHEAD_IDLE] = "idle",
 	};
 
 	return what < NR_OVERHEADS ? names[what] : "?";
@@ -88,16 +87,14 @@ void overhead_charge(u32 policy_idx)
 		totals = sl_host_alloc((sl_nr_linked_policies + 1) * sizeof(*totals));
 	for (u32 cpu = 0; cpu < nr_cpus; cpu++) {
 		for (u32 i = 0; i < NR_OVERHEADS; i++) {
-			sum.instructions[i] +=
-				READ_ONCE(accounts[cpu].instructions[i]);
+			sum.instructions[i] += READ_ONCE(accounts[cpu].instructions[i]);
 			sum.entries[i] += READ_ONCE(accounts[cpu].entries[i]);
 		}
 	}
 	for (u32 i = 0; totals && i < NR_OVERHEADS; i++) {
-		charge(&totals[policy_idx].instructions[i],
-		       &charged.instructions[i], sum.instructions[i]);
-		charge(&totals[policy_idx].entries[i], &charged.entries[i],
-		       sum.entries[i]);
+		charge(&totals[policy_idx].instructions[i], &charged.instructions[i],
+		       sum.instructions[i]);
+		charge(&totals[policy_idx].entries[i], &charged.entries[i], sum.entries[i]);
 	}
 	release(&lock);
 }
@@ -106,6 +103,5 @@ const struct overhead_total *overhead_total(u32 policy_idx)
 {
 	static const struct overhead_total none;
 
-	return totals && policy_idx <= sl_nr_linked_policies ?
-	       &totals[policy_idx] : &none;
+	return totals && policy_idx <= sl_nr_linked_policies ? &totals[policy_idx] : &none;
 }

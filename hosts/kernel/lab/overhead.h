@@ -27,16 +27,16 @@
 #include <schedlab/host.h>
 
 enum overhead {
-	OVERHEAD_USER,		/* a program's own instructions */
-	OVERHEAD_KERNEL,	/* system calls: work that a program asked for */
-	OVERHEAD_TRAP,		/* entry, exit, interrupts, page faults */
-	OVERHEAD_SCHED,		/* inside the core, callbacks of the policy included */
-	OVERHEAD_SWITCH,	/* from one stack to the next */
-	OVERHEAD_IDLE,		/* includes the time asleep, in ns, under icount */
+	OVERHEAD_USER,	 /* a program's own instructions */
+	OVERHEAD_KERNEL, /* system calls: work that a program asked for */
+	OVERHEAD_TRAP,	 /* entry, exit, interrupts, page faults */
+	OVERHEAD_SCHED,	 /* inside the core, callbacks of the policy included */
+	OVERHEAD_SWITCH, /* from one stack to the next */
+	OVERHEAD_IDLE,	 /* includes the time asleep, in ns, under icount */
 	NR_OVERHEADS,
 };
 
-extern bool overhead_is_counted;	/* constant after boot */
+extern bool overhead_is_counted; /* constant after boot */
 
 static inline u64 overhead_instret(void)
 {

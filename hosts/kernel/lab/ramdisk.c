@@ -20,7 +20,7 @@
 
 #define NOWHERE (~0ULL)
 
-static u8 *image;		/* NULL: the disk is the machine's */
+static u8 *image; /* NULL: the disk is the machine's */
 
 u32 lab_disk_init(void)
 {
@@ -30,8 +30,7 @@ u32 lab_disk_init(void)
 	if (at == NOWHERE)
 		return 0;
 	if (at % sizeof(u64) || at >= job_bytes)
-		panic("ramdisk=%llu is no place in the initrd of %llu bytes", at,
-		      job_bytes);
+		panic("ramdisk=%llu is no place in the initrd of %llu bytes", at, job_bytes);
 	image = job_start + at;
 	job_bytes = at;
 	return (u32)(bytes / BSIZE);

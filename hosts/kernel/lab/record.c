@@ -20,19 +20,19 @@
 /* A hart's chunks. `lock` guards all but what record_put() does to the hart. */
 struct store {
 	struct record_chunk *chunk[2];
-	bool is_sent[2];		/* the host has read it, and it is free */
-	u32 filling;			/* which of them record_put() fills */
+	bool is_sent[2]; /* the host has read it, and it is free */
+	u32 filling;	 /* which of them record_put() fills */
 	u32 nr_sent;
 	u64 nr_lost;
-	u64 nr_lost_told;		/* in frames so far */
+	u64 nr_lost_told; /* in frames so far */
 	/* Without a channel: what has not been drained yet. */
-	struct sl_record *unread;	/* first one in the chunk being filled */
-	struct sl_record *older, *older_end;	/* in the other chunk */
+	struct sl_record *unread;	     /* first one in the chunk being filled */
+	struct sl_record *older, *older_end; /* in the other chunk */
 };
 
 static struct store stores[NCPU];
 static u32 nr_stores;
-static bool is_over;		/* the last records have been sent */
+static bool is_over; /* the last records have been sent */
 static struct spinlock lock;
 
 static void fill(u32 hart, u32 which)
@@ -66,8 +66,7 @@ static void send(u32 hart)
 {
 	struct store *s = &stores[hart];
 	struct record_chunk *c = s->chunk[s->filling];
-	struct sl_record *at = __atomic_load_n(&cpus[hart].record_at,
-					       __ATOMIC_ACQUIRE);
+	struct sl_record *at = __atomic_load_n(&cpus[hart].record_at, __ATOMIC_ACQUIRE);
 	u64 nr = at ? at - c->records : 0;
 
 	if (!nr)
@@ -133,8 +132,8 @@ static bool make_room(u32 hart)
 	return has_room;
 }
 
-void record_make_room_and_put(struct hart *hart, u64 t_ns, u8 kind, s32 task, s32 cpu,
-			      u8 flags, u64 arg)
+void record_make_room_and_put(struct hart *hart, u64 t_ns, u8 kind, s32 task, s32 cpu, u8 flags,
+			      u64 arg)
 {
 	if (make_room(hart->idx))
 		record_put(hart, t_ns, kind, task, cpu, flags, arg);
@@ -191,8 +190,7 @@ static bool take_oldest(struct sl_record *to)
 	for (u32 i = 0; i < nr_stores; i++) {
 		struct sl_record **candidate = oldest_of(i);
 
-		if (candidate &&
-		    (!oldest || (*candidate)->t_ns < (*oldest)->t_ns))
+		if (candidate && (!oldest || (*candidate)->t_ns < (*oldest)->t_ns))
 			oldest = candidate;
 	}
 	if (!oldest)
@@ -216,8 +214,7 @@ s64 record_drain(u64 to, u32 nr)
 		release(&lock);
 		if (!nr_some)
 			break;
-		if (copyout(to + nr_done * sizeof(*some), some,
-			    nr_some * sizeof(*some)))
+		if (copyout(to + nr_done * sizeof(*some), some, nr_some * sizeof(*some)))
 			return -1;
 		nr_done += nr_some;
 	}

@@ -56,8 +56,7 @@ u64 record_nr_lost(void);
  * @hart: the one this code runs on, whose chunk has room; @cpu: the one it is about.
  * Context: interrupts off; locks of the core may be held.
  */
-sl_inline void record_put(struct hart *hart, u64 t_ns, u8 kind, s32 task, s32 cpu,
-			  u8 flags, u64 arg)
+sl_inline void record_put(struct hart *hart, u64 t_ns, u8 kind, s32 task, s32 cpu, u8 flags, u64 arg)
 {
 	struct sl_record *r = hart->record_at;
 
@@ -74,7 +73,7 @@ sl_inline void record_put(struct hart *hart, u64 t_ns, u8 kind, s32 task, s32 cp
 }
 
 /* The same where the chunk is full, or there is none: the record may be lost. */
-void record_make_room_and_put(struct hart *hart, u64 t_ns, u8 kind, s32 task, s32 cpu,
-			      u8 flags, u64 arg);
+void record_make_room_and_put(struct hart *hart, u64 t_ns, u8 kind, s32 task, s32 cpu, u8 flags,
+			      u64 arg);
 
 #endif

@@ -33,17 +33,17 @@
 /* A process that waits; in a list of its object. */
 struct waiter {
 	struct sl_waiter waiter; /* first: sl_wait_wake() finds the rest by it */
-	bool is_done;		/* its call is complete, by that of another task */
+	bool is_done;		 /* its call is complete, by that of another task */
 	struct syncs *set;
 	struct sync_object *device;
-	struct timer timer;	/* of a request that the device works on */
+	struct timer timer; /* of a request that the device works on */
 };
 
 struct sync_object {
-	u32 kind;		/* enum sync_kind */
-	u32 nr_active;		/* requests that the device works on */
-	u64 param[3];		/* device */
-	u64 off_at;		/* counter: 0, or see SYNC_OFF_AT */
+	u32 kind;		 /* enum sync_kind */
+	u32 nr_active;		 /* requests that the device works on */
+	u64 param[3];		 /* device */
+	u64 off_at;		 /* counter: 0, or see SYNC_OFF_AT */
 	struct sl_object object; /* level: the counter's, too; waiters: the device's */
 };
 
@@ -134,14 +134,12 @@ static int finish(struct syncs *s, struct waiter *w, enum sl_object_result resul
 	return result == SL_OBJECT_DONE ? 0 : -1;
 }
 
-static int await(struct syncs *s, struct sync_object *o, struct waiter *w,
-		 u64 lock_plus_1)
+static int await(struct syncs *s, struct sync_object *o, struct waiter *w, u64 lock_plus_1)
 {
 	struct sl_object *lock = NULL;
 
 	if (lock_plus_1) {
-		if (lock_plus_1 > s->nr ||
-		    object_of(s, lock_plus_1 - 1)->kind != SYNC_LOCK)
+		if (lock_plus_1 > s->nr || object_of(s, lock_plus_1 - 1)->kind != SYNC_LOCK)
 			return -1;
 		lock = &object_of(s, lock_plus_1 - 1)->object;
 	}
@@ -164,8 +162,7 @@ static void add(struct sync_object *o, u64 amount)
 	}
 }
 
-static int take(struct syncs *s, struct sync_object *o, struct waiter *w,
-		u64 amount)
+static int take(struct syncs *s, struct sync_object *o, struct waiter *w, u64 amount)
 {
 	struct sl_object *counter = &o->object;
 
@@ -212,8 +209,7 @@ static void start_request(struct sync_object *o, struct waiter *w)
  * A killed process waits for a request that has begun: the timer is on its
  * stack, and its end cannot be far.
  */
-static int request(struct syncs *s, struct sync_object *o, struct waiter *w,
-		   u64 bytes)
+static int request(struct syncs *s, struct sync_object *o, struct waiter *w, u64 bytes)
 {
 	w->waiter.need = bytes;
 	w->set = s;
@@ -258,8 +254,7 @@ static int promise(struct file *f, u32 idx, u64 amount)
 {
 	struct sync_at_exit *at_exit = &myproc()->lab.at_exit;
 
-	if (at_exit->nr == SYNC_AT_EXIT_MAX ||
-	    (at_exit->file && at_exit->file != f))
+	if (at_exit->nr == SYNC_AT_EXIT_MAX || (at_exit->file && at_exit->file != f))
 		return -1;
 	if (!at_exit->file)
 		at_exit->file = filedup(f);
@@ -296,8 +291,7 @@ static bool is_good_spec(const struct sync_spec *spec)
 		return spec->param[0] > 0;
 	case SYNC_DEVICE:
 		/* So that no product or sum of them wraps: minutes per KiB. */
-		return spec->param[0] >> 40 == 0 && spec->param[1] >> 32 == 0 &&
-		       spec->param[2] > 0;
+		return spec->param[0] >> 40 == 0 && spec->param[1] >> 32 == 0 && spec->param[2] > 0;
 	}
 	return false;
 }
@@ -348,18 +342,18 @@ uint64 sys_syncs(void)
 	f->object = s;
 	fd = fdalloc(f);
 	if (fd < 0)
-		fileclose(f);	/* which frees the set */
+		fileclose(f); /* which frees the set */
 	return fd;
 }
 
 /* The kind of object that each op is for. */
 static const u8 kind_of_op[SYNC_NR_OPS] = {
-	[SYNC_TAKE_LOCK] = SYNC_LOCK,	[SYNC_DROP_LOCK] = SYNC_LOCK,
-	[SYNC_SEND] = SYNC_PIPE,	[SYNC_RECV] = SYNC_PIPE,
-	[SYNC_ARRIVE] = SYNC_BARRIER,	[SYNC_AWAIT] = SYNC_CONDITION,
-	[SYNC_SIGNAL] = SYNC_CONDITION,	[SYNC_ADD] = SYNC_COUNTER,
+	[SYNC_TAKE_LOCK] = SYNC_LOCK,	   [SYNC_DROP_LOCK] = SYNC_LOCK,
+	[SYNC_SEND] = SYNC_PIPE,	   [SYNC_RECV] = SYNC_PIPE,
+	[SYNC_ARRIVE] = SYNC_BARRIER,	   [SYNC_AWAIT] = SYNC_CONDITION,
+	[SYNC_SIGNAL] = SYNC_CONDITION,	   [SYNC_ADD] = SYNC_COUNTER,
 	[SYNC_ADD_AT_EXIT] = SYNC_COUNTER, [SYNC_TAKE] = SYNC_COUNTER,
-	[SYNC_REQUEST] = SYNC_DEVICE,	[SYNC_OFF_AT] = SYNC_COUNTER,
+	[SYNC_REQUEST] = SYNC_DEVICE,	   [SYNC_OFF_AT] = SYNC_COUNTER,
 };
 
 /* Context: the set's lock is held, as it is afterwards. */
@@ -412,7 +406,7 @@ uint64 sys_syncop(void)
 	s = f->object;
 	if (idx >= s->nr)
 		return SYS_ERROR;
-	o = object_of(s, idx);	/* kinds do not change */
+	o = object_of(s, idx); /* kinds do not change */
 	if (o->kind != kind_of_op[op])
 		return SYS_ERROR;
 	if (op == SYNC_ADD_AT_EXIT)

@@ -19,7 +19,7 @@ struct file;
 
 /* In struct proc: what sync_exit() does; zero: nothing. */
 struct sync_at_exit {
-	struct file *file;		/* a reference of its own */
+	struct file *file; /* a reference of its own */
 	u32 nr;
 	u32 idx[SYNC_AT_EXIT_MAX];
 	u64 amount[SYNC_AT_EXIT_MAX];

@@ -14,15 +14,15 @@
 
 enum sync_kind {
 	SYNC_LOCK = 1,
-	SYNC_PIPE,		/* param[0]: capacity in bytes; no byte is copied */
-	SYNC_BARRIER,		/* param[0]: parties */
+	SYNC_PIPE,    /* param[0]: capacity in bytes; no byte is copied */
+	SYNC_BARRIER, /* param[0]: parties */
 	SYNC_CONDITION,
-	SYNC_COUNTER,		/* starts at 0 */
-	SYNC_DEVICE,		/* param: ns per request, ns per KiB, requests at once */
+	SYNC_COUNTER, /* starts at 0 */
+	SYNC_DEVICE,  /* param: ns per request, ns per KiB, requests at once */
 };
 
 struct sync_spec {
-	unsigned int kind;	/* enum sync_kind */
+	unsigned int kind; /* enum sync_kind */
 	unsigned int reserved;
 	unsigned long param[3];
 };
@@ -35,16 +35,16 @@ struct sync_spec {
 enum sync_op {
 	SYNC_TAKE_LOCK = 1,
 	SYNC_DROP_LOCK,
-	SYNC_SEND,		/* arg: bytes */
-	SYNC_RECV,		/* arg: bytes */
-	SYNC_ARRIVE,		/* wait until all parties are at the barrier */
-	SYNC_AWAIT,		/* arg: 1 + the lock to drop meanwhile; 0: none */
-	SYNC_SIGNAL,		/* arg: 0 the first waiter, 1 all */
-	SYNC_ADD,		/* arg: how much is added to the counter */
-	SYNC_ADD_AT_EXIT,	/* arg: added when the caller has ended */
-	SYNC_TAKE,		/* arg: wait until it is so much; take it away */
-	SYNC_REQUEST,		/* arg: bytes; wait for the device */
-	SYNC_OFF_AT,		/* arg: the machine goes off when it is so much */
+	SYNC_SEND,	  /* arg: bytes */
+	SYNC_RECV,	  /* arg: bytes */
+	SYNC_ARRIVE,	  /* wait until all parties are at the barrier */
+	SYNC_AWAIT,	  /* arg: 1 + the lock to drop meanwhile; 0: none */
+	SYNC_SIGNAL,	  /* arg: 0 the first waiter, 1 all */
+	SYNC_ADD,	  /* arg: how much is added to the counter */
+	SYNC_ADD_AT_EXIT, /* arg: added when the caller has ended */
+	SYNC_TAKE,	  /* arg: wait until it is so much; take it away */
+	SYNC_REQUEST,	  /* arg: bytes; wait for the device */
+	SYNC_OFF_AT,	  /* arg: the machine goes off when it is so much */
 	SYNC_NR_OPS,
 };
 

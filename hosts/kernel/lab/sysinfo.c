@@ -70,7 +70,7 @@ static void describe(const struct proc *p, struct procinfo *to)
 }
 
 struct walk {
-	u64 at;			/* user address of the next one */
+	u64 at; /* user address of the next one */
 	int left;
 	int nr;
 	int err;
@@ -98,7 +98,8 @@ uint64 sys_procs(void)
 
 	if (walk.left < 0)
 		return SYS_ERROR;
-	procs_for_each(tell_proc, &walk);
+	procs_for_each(tell_proc, &walk)
+		;
 	return walk.err ? SYS_ERROR : (uint64)walk.nr;
 }
 
@@ -146,7 +147,8 @@ static bool add_pinfo(struct proc *p, void *arg)
 	to->inuse[walk->nr] = 1;
 	to->pid[walk->nr] = pid_of(p);
 	to->tickets[walk->nr] = p->task.attr.given & 1U << TASK_ATTR_TICKETS ?
-				(int)p->task.attr.tickets : 1;
+					(int)p->task.attr.tickets :
+					1;
 	to->ticks[walk->nr++] = (int)(p->task.p.se.sum_exec_runtime / tick_ns);
 	return true;
 }
@@ -160,7 +162,8 @@ uint64 sys_getpinfo(void)
 	_Static_assert(sizeof(struct pstat) <= PGSIZE, "it fits a page");
 	if (!walk.to)
 		return SYS_ERROR;
-	procs_for_each(add_pinfo, &walk);
+	procs_for_each(add_pinfo, &walk)
+		;
 	err = copyout(arg_u64(0), walk.to, sizeof(*walk.to));
 	kfree(walk.to);
 	return err;

@@ -68,8 +68,7 @@ uint64 sys_release(void)
 	if (is_ours)
 		timer_stop(&p->timer);
 	if (is_ours && at_ns > now_ns())
-		timer_start(&p->timer, at_ns, release_fires,
-			    (void *)(uintptr_t)pid_of(p));
+		timer_start(&p->timer, at_ns, release_fires, (void *)(uintptr_t)pid_of(p));
 	else if (is_ours)
 		proc_release(p);
 	release(&family_lock);

@@ -136,11 +136,10 @@ void channel_init(void)
 {
 	initlock(&lock, "channel");
 	devsw[CHANNEL].write = channel_write;
-	if (!virtio_find(&dev, VIRTIO_ID_CONSOLE) ||
-	    !virtio_negotiate(&dev, 0) ||
+	if (!virtio_find(&dev, VIRTIO_ID_CONSOLE) || !virtio_negotiate(&dev, 0) ||
 	    !virtq_setup(&queue, &dev, QUEUE_TO_HOST))
 		return;
-	queue.avail.flags = 1;	/* VIRTQ_AVAIL_F_NO_INTERRUPT */
+	queue.avail.flags = 1; /* VIRTQ_AVAIL_F_NO_INTERRUPT */
 	virtio_ready(&dev);
 	is_open = true;
 }

@@ -47,8 +47,7 @@ static void replay(struct image *image, struct fs_check *c)
 	s64 nr = fs_check_log(c, h);
 
 	for (u32 i = 0; i < nr; i++)
-		memcpy(block_of(image, h->block[i]), (u8 *)h + (i + 1) * BSIZE,
-		       BSIZE);
+		memcpy(block_of(image, h->block[i]), (u8 *)h + (i + 1) * BSIZE, BSIZE);
 	image->nr_logged = nr > 0 ? nr : 0;
 }
 

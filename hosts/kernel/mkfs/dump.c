@@ -23,9 +23,8 @@ static void dump_super(const struct image *image)
 		nr_used += bits[block % BPB / 8] >> block % 8 & 1;
 	}
 	printf("blocks  %u of %d bytes: log %u..%u, inodes %u..%u, bitmap %u..%u, data %u..%u\n",
-	       sb->size, BSIZE, sb->logstart, sb->logstart + sb->nlog - 1,
-	       sb->inodestart, sb->bmapstart - 1, sb->bmapstart, data - 1, data,
-	       sb->size - 1);
+	       sb->size, BSIZE, sb->logstart, sb->logstart + sb->nlog - 1, sb->inodestart,
+	       sb->bmapstart - 1, sb->bmapstart, data - 1, data, sb->size - 1);
 	printf("data    %u blocks used, %u free\n", nr_used, sb->nblocks - nr_used);
 }
 
@@ -51,11 +50,10 @@ static void dump_blocks(const struct image *image, const struct dinode *d)
 	for (u32 i = 0; i < nr; i = last + 1) {
 		u32 first = file_block(image, d, i);
 
-		for (last = i; last + 1 < nr &&
-			       file_block(image, d, last + 1) == first + last + 1 - i;)
+		for (last = i;
+		     last + 1 < nr && file_block(image, d, last + 1) == first + last + 1 - i;)
 			last++;
-		printf(first == first + last - i ? " %u" : " %u-%u", first,
-		       first + last - i);
+		printf(first == first + last - i ? " %u" : " %u-%u", first, first + last - i);
 	}
 	if (d->addrs[NDIRECT])
 		printf(" (listed in %u)", d->addrs[NDIRECT]);
@@ -66,8 +64,7 @@ static void dump_inode(const struct image *image, u32 inum, const char *path)
 	static const char *const types[] = { "free", "dir", "file", "device" };
 	const struct dinode *d = inode_of(image, inum);
 
-	printf("%5u  %-6s  %5d  %7u  %s ", inum, types[d->type], d->nlink, d->size,
-	       path);
+	printf("%5u  %-6s  %5d  %7u  %s ", inum, types[d->type], d->nlink, d->size, path);
 	if (d->type == T_DEVICE)
 		printf(" major %d minor %d", d->major, d->minor);
 	else
@@ -80,8 +77,8 @@ static void dump_dir(const struct image *image, u32 dir, const char *path)
 	const struct dinode *d = inode_of(image, dir);
 
 	for (u32 i = 0; i < d->size / sizeof(struct dirent); i++) {
-		const struct dirent *e =
-			block_of(image, file_block(image, d, i * sizeof(*e) / BSIZE));
+		const struct dirent *e = block_of(image,
+						  file_block(image, d, i * sizeof(*e) / BSIZE));
 		char name[4096];
 
 		e += i % (BSIZE / sizeof(*e));

@@ -25,8 +25,7 @@
 
 #define FILE_BYTES_MAX ((u32)(MAXFILE * BSIZE))
 
-static void problem(struct fs_check *c, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
+static void problem(struct fs_check *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 static void problem(struct fs_check *c, const char *fmt, ...)
 {
@@ -72,8 +71,8 @@ bool fs_check_super(struct fs_check *c)
 		return false;
 	__builtin_memcpy(sb, c->data_block, sizeof(*sb));
 	if (sb->magic != FSMAGIC) {
-		problem(c, "superblock: magic is 0x%x, not 0x%x: this is no file system",
-			sb->magic, FSMAGIC);
+		problem(c, "superblock: magic is 0x%x, not 0x%x: this is no file system", sb->magic,
+			FSMAGIC);
 		return false;
 	}
 	if (sb->size > c->nr_device_blocks)
@@ -87,13 +86,11 @@ bool fs_check_super(struct fs_check *c)
 	if (c->nr_problems > before)
 		return false;
 	if (sb->nlog < 1 + OP_BLOCKS || sb->nlog > sb->size)
-		problem(c, "superblock: nlog is %u, not in %u..%u",
-			sb->nlog, 1 + OP_BLOCKS, sb->size);
+		problem(c, "superblock: nlog is %u, not in %u..%u", sb->nlog, 1 + OP_BLOCKS,
+			sb->size);
 	if (sb->logstart < 2 || sb->logstart > sb->size)
-		problem(c, "superblock: logstart is %u, not in 2..%u",
-			sb->logstart, sb->size);
-	else if (sb->inodestart < (u64)sb->logstart + sb->nlog ||
-		 sb->inodestart > sb->size)
+		problem(c, "superblock: logstart is %u, not in 2..%u", sb->logstart, sb->size);
+	else if (sb->inodestart < (u64)sb->logstart + sb->nlog || sb->inodestart > sb->size)
 		problem(c, "superblock: inodestart is %u, not in %llu..%u", sb->inodestart,
 			(u64)sb->logstart + sb->nlog, sb->size);
 	else if (sb->bmapstart < sb->inodestart + (sb->ninodes + IPB - 1) / IPB ||
@@ -104,8 +101,8 @@ bool fs_check_super(struct fs_check *c)
 		problem(c, "superblock: no room for data: it would begin at %u of %u",
 			data_start(sb), sb->size);
 	else if (sb->nblocks != sb->size - data_start(sb))
-		problem(c, "superblock: nblocks is %u, not %u",
-			sb->nblocks, sb->size - data_start(sb));
+		problem(c, "superblock: nblocks is %u, not %u", sb->nblocks,
+			sb->size - data_start(sb));
 	return c->nr_problems == before;
 }
 
@@ -123,8 +120,8 @@ s64 fs_check_log(struct fs_check *c, struct log_header *h)
 	for (u32 i = 0; is_whole && i < h->nr; i++) {
 		if (h->block[i] >= sb->inodestart && h->block[i] < sb->size)
 			continue;
-		problem(c, "entry %u of the log is for block %u, not in [%u, %u)",
-			i, h->block[i], sb->inodestart, sb->size);
+		problem(c, "entry %u of the log is for block %u, not in [%u, %u)", i, h->block[i],
+			sb->inodestart, sb->size);
 		return -1;
 	}
 	return is_whole ? h->nr : 0;
@@ -154,8 +151,8 @@ static void check_slot(struct fs_check *c, u32 inum, u32 slot, u32 block, u32 nr
 	if (block)
 		claim_block(c, inum, slot, block);
 	else if (slot < nr_needed)
-		problem(c, "inode %u: block %u of the file is missing, but its size needs %u",
-			inum, slot, nr_needed);
+		problem(c, "inode %u: block %u of the file is missing, but its size needs %u", inum,
+			slot, nr_needed);
 }
 
 static void check_blocks(struct fs_check *c, u32 inum, const struct dinode *d)
@@ -167,7 +164,8 @@ static void check_blocks(struct fs_check *c, u32 inum, const struct dinode *d)
 		check_slot(c, inum, i, d->addrs[i], nr_needed);
 	if (!list) {
 		if (nr_needed > NDIRECT)
-			problem(c, "inode %u: its list of blocks is missing, but its size needs %u blocks",
+			problem(c,
+				"inode %u: its list of blocks is missing, but its size needs %u blocks",
 				inum, nr_needed);
 		return;
 	}
@@ -193,13 +191,13 @@ static void check_inode(struct fs_check *c, u32 inum, const struct dinode *d)
 	if (!d->nlink)
 		c->nr_orphans++;
 	if (d->size > FILE_BYTES_MAX) {
-		problem(c, "inode %u: size is %u bytes, more than %u",
-			inum, d->size, FILE_BYTES_MAX);
+		problem(c, "inode %u: size is %u bytes, more than %u", inum, d->size,
+			FILE_BYTES_MAX);
 		return;
 	}
 	if (d->type == T_DIR && d->size % sizeof(struct dirent))
-		problem(c, "inode %u: a directory of %u bytes, no multiple of %u",
-			inum, d->size, (u32)sizeof(struct dirent));
+		problem(c, "inode %u: a directory of %u bytes, no multiple of %u", inum, d->size,
+			(u32)sizeof(struct dirent));
 	check_blocks(c, inum, d);
 }
 
@@ -230,15 +228,14 @@ static void check_bitmap(struct fs_check *c)
 	for (u32 block = 0; block < c->sb.size; block++) {
 		bool is_marked, is_used;
 
-		if (block % BPB == 0 &&
-		    !read_block(c, BBLOCK(block, c->sb), c->data_block))
+		if (block % BPB == 0 && !read_block(c, BBLOCK(block, c->sb), c->data_block))
 			return;
 		is_marked = c->data_block[block % BPB / 8] & 1 << block % 8;
-		is_used = block < data_start(&c->sb) ||
-			  (c->seen[block / 8] & 1 << block % 8);
+		is_used = block < data_start(&c->sb) || (c->seen[block / 8] & 1 << block % 8);
 		c->nr_blocks_free += !is_used;
 		if (is_marked && !is_used)
-			problem(c, "bitmap: block %u is marked as used, but belongs to nobody: it is lost",
+			problem(c,
+				"bitmap: block %u is marked as used, but belongs to nobody: it is lost",
 				block);
 		if (!is_marked && is_used)
 			problem(c, "bitmap: block %u is marked as free, but is in use", block);
@@ -259,12 +256,12 @@ static void check_dot(struct fs_check *c, u32 dir, u32 idx, const struct dirent 
 	u32 expected = idx && dir != ROOTINO ? c->parent[dir] : dir;
 
 	if (!is_name(e, name) || e->inum != expected)
-		problem(c, "directory %u: entry %u is \"%.14s\" of inode %u, not \"%s\" of inode %u",
+		problem(c,
+			"directory %u: entry %u is \"%.14s\" of inode %u, not \"%s\" of inode %u",
 			dir, idx, e->name, e->inum, name, expected);
 }
 
-static void check_entry(struct fs_check *c, u32 dir, u32 idx, const struct dirent *e,
-			u32 *nr_queued)
+static void check_entry(struct fs_check *c, u32 dir, u32 idx, const struct dirent *e, u32 *nr_queued)
 {
 	if (!e->inum)
 		return;
@@ -274,8 +271,8 @@ static void check_entry(struct fs_check *c, u32 dir, u32 idx, const struct diren
 	}
 	for (u32 i = 0; i < DIRSIZ && e->name[i]; i++) {
 		if (e->name[i] == '/')
-			problem(c, "directory %u: entry %u has a slash in its name \"%.14s\"",
-				dir, idx, e->name);
+			problem(c, "directory %u: entry %u has a slash in its name \"%.14s\"", dir,
+				idx, e->name);
 	}
 	if (e->inum >= c->sb.ninodes || !c->type[e->inum]) {
 		problem(c, "directory %u: entry \"%.14s\" is of inode %u, which is %s", dir,
@@ -286,12 +283,12 @@ static void check_entry(struct fs_check *c, u32 dir, u32 idx, const struct diren
 	if (c->type[e->inum] != T_DIR)
 		return;
 	if (e->inum == ROOTINO || c->parent[e->inum]) {
-		problem(c, "directory %u: entry \"%.14s\" is a second name of directory %u",
-			dir, e->name, e->inum);
+		problem(c, "directory %u: entry \"%.14s\" is a second name of directory %u", dir,
+			e->name, e->inum);
 		return;
 	}
 	c->parent[e->inum] = dir;
-	c->nr_names[dir]++;		/* by its ".." */
+	c->nr_names[dir]++; /* by its ".." */
 	c->queue[(*nr_queued)++] = e->inum;
 }
 
@@ -320,8 +317,8 @@ static void check_equal(struct fs_check *c, u32 dir, const struct dinode *d, u32
 		    !read_block(c, nth_block(c, d, i / per_block), other))
 			return;
 		if (o->inum && is_name(o, e->name))
-			problem(c, "directory %u: entries %u and %u are both called \"%.14s\"",
-				dir, idx, i, e->name);
+			problem(c, "directory %u: entries %u and %u are both called \"%.14s\"", dir,
+				idx, i, e->name);
 	}
 }
 
@@ -332,11 +329,9 @@ static void check_directory(struct fs_check *c, u32 dir, u32 *nr_queued)
 	u32 nr = d ? d->size / sizeof(struct dirent) : 0;
 
 	if (nr < 2)
-		problem(c, "directory %u: it has %u entries, not even \".\" and \"..\"",
-			dir, nr);
+		problem(c, "directory %u: it has %u entries, not even \".\" and \"..\"", dir, nr);
 	for (u32 i = 0; i < nr; i++) {
-		const struct dirent *e =
-			(struct dirent *)c->data_block + i % per_block;
+		const struct dirent *e = (struct dirent *)c->data_block + i % per_block;
 
 		if (i % per_block == 0 &&
 		    !read_block(c, nth_block(c, d, i / per_block), c->data_block))
@@ -363,12 +358,12 @@ static void check_names(struct fs_check *c)
 		if (!d)
 			return;
 		if (!d->nlink && !c->nr_names[inum])
-			continue;	/* an orphan */
+			continue; /* an orphan */
 		if (c->type[inum] == T_DIR && inum != ROOTINO && !c->parent[inum])
 			problem(c, "inode %u: a directory that no path leads to", inum);
 		else if (d->nlink != c->nr_names[inum])
-			problem(c, "inode %u: nlink is %d, but it has %u names",
-				inum, d->nlink, c->nr_names[inum]);
+			problem(c, "inode %u: nlink is %d, but it has %u names", inum, d->nlink,
+				c->nr_names[inum]);
 	}
 }
 

@@ -20,16 +20,16 @@ struct log_header;
 struct fs_check {
 	/* The caller fills in: */
 	u32 nr_device_blocks;
-	bool (*read)(u32 block, void *to);	/* false: it cannot be read */
-	void (*say)(const char *fmt, va_list args);	/* one problem */
-	bool is_thorough;	/* equal names in a directory too: slow for long ones */
+	bool (*read)(u32 block, void *to);	    /* false: it cannot be read */
+	void (*say)(const char *fmt, va_list args); /* one problem */
+	bool is_thorough; /* equal names in a directory too: slow for long ones */
 
 	/* What was found: */
 	struct superblock sb;
 	u32 nr_problems;
 	u32 nr_blocks_free;
 	u32 nr_inodes_free;
-	u32 nr_orphans;		/* no name left, but were open: a mount frees them */
+	u32 nr_orphans; /* no name left, but were open: a mount frees them */
 
 	/* Working memory; fscheck.c explains. */
 	u8 *seen;

@@ -47,8 +47,7 @@ void *block_of(const struct image *image, u32 block)
 
 struct dinode *inode_of(const struct image *image, u32 inum)
 {
-	return (struct dinode *)block_of(image, IBLOCK(inum, image->sb)) +
-	       inum % IPB;
+	return (struct dinode *)block_of(image, IBLOCK(inum, image->sb)) + inum % IPB;
 }
 
 u32 file_block(const struct image *image, const struct dinode *d, u32 idx)
@@ -105,15 +104,15 @@ static void store_image(const struct image *image)
 
 /* ---- making one ---------------------------------------------------------- */
 
-static u32 next_inum = ROOTINO, next_block;	/* first ones that are free */
+static u32 next_inum = ROOTINO, next_block; /* first ones that are free */
 
 static u32 take_block(struct image *image, const char *why)
 {
 	u8 *bits;
 
 	if (next_block == image->sb.size)
-		die("%s: the image of %u blocks is full; give it more: --blocks N",
-		    why, image->sb.size);
+		die("%s: the image of %u blocks is full; give it more: --blocks N", why,
+		    image->sb.size);
 	bits = block_of(image, BBLOCK(next_block, image->sb));
 	bits[next_block % BPB / 8] |= 1 << next_block % 8;
 	return next_block++;
@@ -124,23 +123,21 @@ static u32 take_inode(struct image *image, short type, const char *why)
 	struct dinode *d;
 
 	if (next_inum == image->sb.ninodes)
-		die("%s: all %u inodes are used; make more: --inodes N",
-		    why, image->sb.ninodes);
+		die("%s: all %u inodes are used; make more: --inodes N", why, image->sb.ninodes);
 	d = inode_of(image, next_inum);
 	d->type = type;
 	d->nlink = 1;
 	return next_inum++;
 }
 
-static void append(struct image *image, u32 inum, const void *from, size_t bytes,
-		   const char *why)
+static void append(struct image *image, u32 inum, const void *from, size_t bytes, const char *why)
 {
 	struct dinode *d = inode_of(image, inum);
 	const u8 *at = from;
 
 	if (d->size + bytes > MAXFILE * BSIZE)
-		die("%s: it would be %zu bytes long; a file has at most %zu", why,
-		    d->size + bytes, (size_t)(MAXFILE * BSIZE));
+		die("%s: it would be %zu bytes long; a file has at most %zu", why, d->size + bytes,
+		    (size_t)(MAXFILE * BSIZE));
 	while (bytes) {
 		u32 idx = d->size / BSIZE, in_block = d->size % BSIZE;
 		size_t step = BSIZE - in_block < bytes ? BSIZE - in_block : bytes;
@@ -150,10 +147,9 @@ static void append(struct image *image, u32 inum, const void *from, size_t bytes
 		if (!in_block && idx < NDIRECT)
 			d->addrs[idx] = take_block(image, why);
 		else if (!in_block)
-			((u32 *)block_of(image, d->addrs[NDIRECT]))[idx - NDIRECT] =
-				take_block(image, why);
-		memcpy((u8 *)block_of(image, file_block(image, d, idx)) + in_block,
-		       at, step);
+			((u32 *)block_of(image,
+					 d->addrs[NDIRECT]))[idx - NDIRECT] = take_block(image, why);
+		memcpy((u8 *)block_of(image, file_block(image, d, idx)) + in_block, at, step);
 		d->size += step;
 		at += step;
 		bytes -= step;
@@ -166,16 +162,15 @@ static void add_name(struct image *image, const char *name, u32 inum, const char
 	struct dirent e = { .inum = inum };
 
 	if (!*name || strlen(name) > DIRSIZ)
-		die("%s: \"%s\" has %zu characters, but a name has 1 to %d; rename it",
-		    why, name, strlen(name), DIRSIZ);
+		die("%s: \"%s\" has %zu characters, but a name has 1 to %d; rename it", why, name,
+		    strlen(name), DIRSIZ);
 	for (u32 i = 0; i < root->size / sizeof(e); i++) {
-		const struct dirent *o =
-			block_of(image, file_block(image, root, i * sizeof(e) / BSIZE));
+		const struct dirent *o = block_of(image,
+						  file_block(image, root, i * sizeof(e) / BSIZE));
 
 		o += i % (BSIZE / sizeof(e));
 		if (!strncmp(o->name, name, DIRSIZ))
-			die("%s: there is another file called \"%s\"; rename one",
-			    why, name);
+			die("%s: there is another file called \"%s\"; rename one", why, name);
 	}
 	memcpy(e.name, name, strlen(name));
 	append(image, ROOTINO, &e, sizeof(e), "/");
@@ -211,8 +206,8 @@ static struct image make_image(const char *path, u32 size, u32 ninodes, u32 nlog
 	};
 	data_start = sb->bmapstart + (size + BPB - 1) / BPB;
 	if (data_start + 1 >= size)
-		die("%u blocks are too few: %u are needed before the first file; --blocks N",
-		    size, data_start + 1);
+		die("%u blocks are too few: %u are needed before the first file; --blocks N", size,
+		    data_start + 1);
 	sb->nblocks = size - data_start;
 	image.data = calloc(size, BSIZE);
 	if (!image.data)
@@ -240,8 +235,7 @@ static u32 number(const char *option, const char *text, u32 min, u32 max)
 	unsigned long value = text ? strtoul(text, &end, 10) : 0;
 
 	if (!text || !*text || *end || value < min || value > max)
-		die("%s %s: it takes a number from %u to %u", option,
-		    text ? text : "", min, max);
+		die("%s %s: it takes a number from %u to %u", option, text ? text : "", min, max);
 	return value;
 }
 
@@ -251,8 +245,7 @@ static int inspect(const char *option, const char *path)
 	u32 nr_problems = check_image(&image);
 
 	if (!strcmp(option, "--check")) {
-		printf("%s: %u problem%s\n", path, nr_problems,
-		       nr_problems == 1 ? "" : "s");
+		printf("%s: %u problem%s\n", path, nr_problems, nr_problems == 1 ? "" : "s");
 		free(image.data);
 		return nr_problems ? 1 : 0;
 	}
@@ -277,8 +270,7 @@ int main(int argc, char **argv)
 		else if (!strcmp(argv[i], "--inodes"))
 			nr_inodes = number(argv[i], argv[i + 1], 2, 65535);
 		else if (!strcmp(argv[i], "--log"))
-			nr_log = number(argv[i], argv[i + 1], 1 + OP_BLOCKS,
-					1 + LOG_BLOCKS_MAX);
+			nr_log = number(argv[i], argv[i + 1], 1 + OP_BLOCKS, 1 + LOG_BLOCKS_MAX);
 		else
 			usage();
 	}

@@ -17,8 +17,8 @@ struct image {
 	const char *path;
 	u8 *data;
 	u32 nr_blocks;
-	struct superblock sb;	/* from here on, set by check_image() */
-	u32 nr_logged;		/* blocks that the log holds, and are in place now */
+	struct superblock sb; /* from here on, set by check_image() */
+	u32 nr_logged;	      /* blocks that the log holds, and are in place now */
 };
 
 /* Print "mkfs: " and a message with its remedy; exit 2. */

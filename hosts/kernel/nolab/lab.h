@@ -22,8 +22,7 @@ struct sl_linked_policy;
 
 #define LAB_SYSCALLS(FN)
 
-struct lab_proc {
-};
+struct lab_proc { };
 
 enum overhead {
 	OVERHEAD_USER,
@@ -44,9 +43,7 @@ static inline void overhead_leave(u32 was)
 	(void)was;
 }
 
-static inline void lab_init(void)
-{
-}
+static inline void lab_init(void) { }
 
 static inline void lab_record(u8 kind, s32 task, s32 cpu, u8 flags, u64 arg)
 {
@@ -63,9 +60,7 @@ static inline void lab_clock_hold(u64 due_ns)
 	(void)due_ns;
 }
 
-static inline void lab_clock_go_on(void)
-{
-}
+static inline void lab_clock_go_on(void) { }
 
 static inline void lab_acknowledge(struct cpu *cpu)
 {
@@ -98,16 +93,15 @@ static inline void lab_policy_failed(const struct scx_exit_info *info, s32 pid)
 	(void)info, (void)pid;
 }
 
-static inline int lab_set_knobs(const struct sl_linked_policy *l,
-				const char *settings, bool is_trial, char *why)
+static inline int lab_set_knobs(const struct sl_linked_policy *l, const char *settings,
+				bool is_trial, char *why)
 {
 	(void)l, (void)is_trial;
 	*why = 0;
 	return *settings ? -1 : 0;
 }
 
-static inline u32 lab_describe_knobs(const struct sl_linked_policy *l, char *to,
-				     u32 bytes)
+static inline u32 lab_describe_knobs(const struct sl_linked_policy *l, char *to, u32 bytes)
 {
 	(void)l, (void)to, (void)bytes;
 	return 0;
@@ -129,7 +123,7 @@ static inline void lab_topology(struct sl_config *config)
 	(void)config;
 }
 
-_Noreturn void poweroff(int status);	/* print.h */
+_Noreturn void poweroff(int status); /* print.h */
 
 _Noreturn static inline void lab_poweroff(int status)
 {

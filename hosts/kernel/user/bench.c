@@ -84,8 +84,7 @@ static unsigned long do_ping_pong(int times)
 		fail("bench: no pipe");
 	if (fork() == 0) {
 		for (int i = 0; i < times; i++)
-			if (read(there[0], &byte, 1) != 1 ||
-			    write(back[1], &byte, 1) != 1)
+			if (read(there[0], &byte, 1) != 1 || write(back[1], &byte, 1) != 1)
 				exit(1);
 		exit(0);
 	}
@@ -216,8 +215,7 @@ static int has_prompt(void)
 	int nr = procs(all, 8);
 
 	for (int i = 0; i < nr && i < 8; i++)
-		if (strcmp(all[i].name, "sh") == 0 &&
-		    strcmp(all[i].waits_for, "console") == 0)
+		if (strcmp(all[i].name, "sh") == 0 && strcmp(all[i].waits_for, "console") == 0)
 			return 1;
 	return 0;
 }

@@ -39,7 +39,7 @@
 
 static int is_verbose;
 
-static unsigned long state;	/* of the random numbers */
+static unsigned long state; /* of the random numbers */
 static char buffer[BUFFER_BYTES];
 
 static uint below(uint n)
@@ -63,11 +63,13 @@ static long any_number(void)
 
 static long any_name(void)
 {
+	/* clang-format off */
 	static const char *const names[] = {
 		"a", "b", "c", "d", "d/e", "d/f", ".", "..", "./a", "d/../b", "",
 		"/", "averyveryverylongname", "d/e/f/g", "rr", "mlfq", "cfs",
 		"lottery", "fifo", "priority boost_ms=1",
 	};
+	/* clang-format on */
 
 	return (long)names[below(sizeof(names) / sizeof(names[0]))];
 }
@@ -75,9 +77,9 @@ static long any_name(void)
 static long any_pointer(void)
 {
 	static const struct sync_spec specs[] = {
-		{ SYNC_LOCK, 0, { 0 } }, { SYNC_PIPE, 0, { 64 } }, { SYNC_BARRIER, 0, { 2 } },
-		{ SYNC_CONDITION, 0, { 0 } }, { SYNC_COUNTER, 0, { 0 } },
-		{ SYNC_DEVICE, 0, { 100000, 1000, 1 } },
+		{ SYNC_LOCK, 0, { 0 } },    { SYNC_PIPE, 0, { 64 } },
+		{ SYNC_BARRIER, 0, { 2 } }, { SYNC_CONDITION, 0, { 0 } },
+		{ SYNC_COUNTER, 0, { 0 } }, { SYNC_DEVICE, 0, { 100000, 1000, 1 } },
 	};
 	int k = 0;
 
@@ -87,7 +89,7 @@ static long any_pointer(void)
 			;
 		return check_wild[k];
 	case 1:
-		return (long)sbrk(0) - below(32);	/* across the end */
+		return (long)sbrk(0) - below(32); /* across the end */
 	case 2:
 		return (long)specs;
 	case 3:
@@ -113,9 +115,11 @@ static long any_argument(void)
 static int is_left_out(int number)
 {
 	switch (number) {
+		/* clang-format off */
 	case SYS_poweroff: case SYS_play_at: case SYS_dump: case SYS_print_metrics:
 	case SYS_exit: case SYS_kill: case SYS_exec: case SYS_sleep_until_ns:
 	case SYS_setattr: case SYS_setpriority: case SYS_setaffinity:
+		/* clang-format on */
 		return 1;
 	}
 	return 0;
@@ -178,12 +182,12 @@ static void call_with_sense(void)
 	case 7:
 		setattr(0, below(8), any_number());
 		break;
-	case 8:		/* its own or a child's: the shell, too, would stay bound */
+	case 8: /* its own or a child's: the shell, too, would stay bound */
 		mask = any_number();
 		setaffinity(nr_children ? children[below(nr_children)] : 0, &mask, 1);
 		break;
 	default:
-		*(volatile char *)any_pointer() = 1;	/* may be the last thing it does */
+		*(volatile char *)any_pointer() = 1; /* may be the last thing it does */
 	}
 }
 
@@ -215,8 +219,8 @@ static void random_call(int number)
 	if (is_spared(number, (const char *)a[0]))
 		return;
 	if (is_verbose)
-		fprintf(SPOKEN_FD, "[%d] call %d (0x%lx, 0x%lx, 0x%lx, 0x%lx)\n", getpid(),
-			number, a[0], a[1], a[2], a[3]);
+		fprintf(SPOKEN_FD, "[%d] call %d (0x%lx, 0x%lx, 0x%lx, 0x%lx)\n", getpid(), number,
+			a[0], a[1], a[2], a[3]);
 	check_call(number, a[0], a[1], a[2], a[3], 0, 0);
 }
 
@@ -229,7 +233,7 @@ static void one_call(void)
 	else if (number == SYS_sleep)
 		sleep(below(2));
 	else if (number == SYS_wait || number == SYS_waitx)
-		wait(0);	/* blocks only if there are children */
+		wait(0); /* blocks only if there are children */
 	else if (number == SYS_fork || number == SYS_forkheld)
 		split(number == SYS_forkheld);
 	else if (!is_left_out(number))
@@ -330,7 +334,7 @@ static int run_guarded(unsigned long seed)
 	int pid, guard, child;
 
 	snprintf(folder, sizeof(folder), "/x%d", getpid());
-	mkdir(folder);		/* -1: an earlier sequence has used it, too */
+	mkdir(folder); /* -1: an earlier sequence has used it, too */
 	if (chdir(folder) < 0)
 		return 0;
 	pid = fork();
@@ -378,8 +382,8 @@ int main(int argc, char **argv)
 	}
 	if (argc < 2 || argc > 4 || !parse_number(argv[1], &seed) ||
 	    (argc > 2 && !parse_number(argv[2], &sequences)) ||
-	    (argc > 3 && !parse_number(argv[3], &processes)) || sequences < 1 ||
-	    processes < 1 || processes > 32)
+	    (argc > 3 && !parse_number(argv[3], &processes)) || sequences < 1 || processes < 1 ||
+	    processes > 32)
 		fail("usage: chaos [-v] [-s] SEED [SEQUENCES] [PROCESSES]");
 	chdir("/");
 	remember_names();
@@ -415,12 +419,11 @@ int main(int argc, char **argv)
 		       "free blocks %lu -> %lu, free inodes %lu -> %lu, files %lu -> %lu, "
 		       "inodes in use %lu -> %lu\n",
 		       seed, before.procs, after.procs, before.pages_free, after.pages_free,
-		       before.blocks_free, after.blocks_free, before.inodes_free,
-		       after.inodes_free, before.files_open, after.files_open,
-		       before.inodes_in_use, after.inodes_in_use);
+		       before.blocks_free, after.blocks_free, before.inodes_free, after.inodes_free,
+		       before.files_open, after.files_open, before.inodes_in_use,
+		       after.inodes_in_use);
 		return 1;
 	}
-	printf("chaos: seed %ld: %d of %ld sequences, nothing missing\n", seed, nr_begun,
-	       sequences);
+	printf("chaos: seed %ld: %d of %ld sequences, nothing missing\n", seed, nr_begun, sequences);
 	return 0;
 }

@@ -25,12 +25,12 @@
 
 static const struct check *const groups[] = {
 	checks_memory, checks_faults, checks_files, checks_limits,
-	checks_procs, checks_sched, checks_calls, checks_self,
+	checks_procs,  checks_sched,  checks_calls, checks_self,
 };
 
 static const struct check *chosen[CHECKS_MAX];
 static int nr_chosen;
-static unsigned long switch_seed;	/* 0: the policy stays as it is */
+static unsigned long switch_seed; /* 0: the policy stays as it is */
 
 struct leak {
 	const char *what;

@@ -26,7 +26,7 @@
 struct check {
 	const char *name;
 	void (*run)(void);
-	int flags;		/* CHECK_* */
+	int flags; /* CHECK_* */
 };
 
 /* Each ends with an entry without a name. */

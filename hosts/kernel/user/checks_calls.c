@@ -16,8 +16,8 @@
 static void unknown_numbers(void)
 {
 	static const long numbers[] = {
-		0, -1, NR_SYSCALLS, NR_SYSCALLS + 1, 1000, 0x7fffffff, 0x100000001,
-		(long)0x8000000000000000,
+		0,    -1,	  NR_SYSCALLS, NR_SYSCALLS + 1,
+		1000, 0x7fffffff, 0x100000001, (long)0x8000000000000000,
 	};
 
 	for (int i = 0; i < 8; i++)
@@ -27,12 +27,15 @@ static void unknown_numbers(void)
 /* Calls that take one pointer, where; -1 is all that may come back. */
 static void pointers_are_checked(void)
 {
-	static const struct { int number, place; long others; } calls[] = {
-		{ SYS_pipe, 0, 0 }, { SYS_exec, 0, 0 }, { SYS_fstat, 1, 0 },
-		{ SYS_chdir, 0, 0 }, { SYS_open, 0, O_CREATE }, { SYS_mknod, 0, 1 },
-		{ SYS_unlink, 0, 0 }, { SYS_link, 0, 0 }, { SYS_link, 1, 0 },
-		{ SYS_mkdir, 0, 0 }, { SYS_setpolicy, 0, 0 }, { SYS_getpinfo, 0, 0 },
-		{ SYS_syncs, 0, 1 }, { SYS_procs, 0, 2 }, { SYS_memstat, 0, 0 },
+	static const struct {
+		int number, place;
+		long others;
+	} calls[] = {
+		{ SYS_pipe, 0, 0 },	  { SYS_exec, 0, 0 },	     { SYS_fstat, 1, 0 },
+		{ SYS_chdir, 0, 0 },	  { SYS_open, 0, O_CREATE }, { SYS_mknod, 0, 1 },
+		{ SYS_unlink, 0, 0 },	  { SYS_link, 0, 0 },	     { SYS_link, 1, 0 },
+		{ SYS_mkdir, 0, 0 },	  { SYS_setpolicy, 0, 0 },   { SYS_getpinfo, 0, 0 },
+		{ SYS_syncs, 0, 1 },	  { SYS_procs, 0, 2 },	     { SYS_memstat, 0, 0 },
 		{ SYS_getpolicy, 1, 64 },
 	};
 

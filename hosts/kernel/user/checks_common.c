@@ -12,6 +12,7 @@
 #include "user/checks.h"
 #include "user/user.h"
 
+/* clang-format off */
 const unsigned long check_wild[] = {
 	KERNBASE,			/* RAM, by its physical address */
 	UART0, FINISHER, PLIC,		/* devices, the same way */
@@ -22,6 +23,7 @@ const unsigned long check_wild[] = {
 	0x8000000000000000, 0xfffffffffffff000, 0xffffffffffffffff,
 	0,
 };
+/* clang-format on */
 
 void check_failed(const char *file, int line, const char *what)
 {

@@ -13,7 +13,7 @@
 
 /* The same function for an address that is read, written, or jumped to. */
 static unsigned long victim;
-static int access;	/* 0 read, 1 write, 2 execute */
+static int access; /* 0 read, 1 write, 2 execute */
 
 static void touch_victim(void)
 {

@@ -156,7 +156,7 @@ static void unlinked_but_open(void)
 	CHECK_EQUAL(unlink("f"), 0);
 	CHECK_EQUAL(open("f", O_RDONLY), -1);
 	CHECK_EQUAL(write(fd, "d", 1), 1);
-	again = open("f", O_CREATE | O_RDWR);	/* a new file of that name */
+	again = open("f", O_CREATE | O_RDWR); /* a new file of that name */
 	CHECK_EQUAL(read(again, &c, 1), 0);
 	close(again);
 	close(fd);
@@ -180,7 +180,7 @@ static void links(void)
 	CHECK_EQUAL(st.nlink, 1);
 	CHECK_EQUAL(unlink("b"), 0);
 	CHECK_EQUAL(mkdir("d"), 0);
-	CHECK_EQUAL(link("d", "e"), -1);	/* a folder has one name */
+	CHECK_EQUAL(link("d", "e"), -1); /* a folder has one name */
 	CHECK_EQUAL(link(".", "e"), -1);
 	CHECK_EQUAL(unlink("d"), 0);
 }
@@ -195,7 +195,7 @@ static void folders(void)
 	check_make_file("d/f", 3000);
 	CHECK_EQUAL(mkdir("d/f"), -1);
 	CHECK_EQUAL(mkdir("d/f/g"), -1);
-	CHECK_EQUAL(unlink("d"), -1);		/* it is not empty */
+	CHECK_EQUAL(unlink("d"), -1); /* it is not empty */
 	CHECK_EQUAL(unlink("d/."), -1);
 	CHECK_EQUAL(unlink("d/.."), -1);
 	CHECK_EQUAL(unlink("/"), -1);
@@ -214,7 +214,7 @@ static void folders(void)
 	CHECK_EQUAL(st.type, T_DIR);
 	CHECK_EQUAL(unlink("d"), 0);
 	CHECK_EQUAL(chdir("d"), -1);
-	CHECK_EQUAL(chdir("/.."), 0);		/* / is its own parent */
+	CHECK_EQUAL(chdir("/.."), 0); /* / is its own parent */
 }
 
 /* A process may stand in a folder that has no name any more. */
@@ -274,7 +274,7 @@ static void long_paths(void)
 	CHECK_EQUAL(mkdir(path), -1);
 	CHECK_EQUAL(unlink(path), -1);
 	CHECK_EQUAL(link(path, "a"), -1);
-	path[MAXPATH] = 0;			/* one more than fits with its 0 */
+	path[MAXPATH] = 0; /* one more than fits with its 0 */
 	CHECK_EQUAL(chdir(path), -1);
 	path[MAXPATH - 1] = 0;
 	CHECK_EQUAL(chdir(path), 0);
@@ -313,7 +313,7 @@ static void descriptors(void)
 
 	CHECK_EQUAL(close(3), -1);
 	fd = dup(0);
-	CHECK_EQUAL(fd, 3);		/* the lowest that is free */
+	CHECK_EQUAL(fd, 3); /* the lowest that is free */
 	CHECK_EQUAL(dup(1), 4);
 	CHECK_EQUAL(close(3), 0);
 	CHECK_EQUAL(close(3), -1);
@@ -514,12 +514,12 @@ static void sync_to_disk(void)
 	int fd, fds[2];
 
 	CHECK((fd = open("f", O_CREATE | O_RDWR)) >= 0);
-	CHECK_EQUAL(fsync(fd), 0);		/* nothing to do but its creation */
+	CHECK_EQUAL(fsync(fd), 0); /* nothing to do but its creation */
 	CHECK_EQUAL(write(fd, "abc", 3), 3);
 	CHECK_EQUAL(fsync(fd), 0);
 	CHECK_EQUAL(fsync(fd), 0);
 	CHECK_EQUAL(unlink("f"), 0);
-	CHECK_EQUAL(fsync(fd), 0);		/* the file has no name any more */
+	CHECK_EQUAL(fsync(fd), 0); /* the file has no name any more */
 	close(fd);
 	CHECK_EQUAL(fsync(fd), -1);
 	CHECK_EQUAL(fsync(-1), -1);
@@ -545,8 +545,8 @@ static void sync_at_once(void)
 			int fd = open(name, O_CREATE | O_RDWR);
 
 			if (fd < 0 || write(fd, name, 2) != 2 ||
-			    (i % (child + 1) == 0 && fsync(fd) < 0) ||
-			    close(fd) < 0 || unlink(name) < 0)
+			    (i % (child + 1) == 0 && fsync(fd) < 0) || close(fd) < 0 ||
+			    unlink(name) < 0)
 				exit(1);
 		}
 		exit(0);

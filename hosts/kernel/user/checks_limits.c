@@ -26,9 +26,9 @@ static void out_of_descriptors(void)
 	CHECK_EQUAL(open("new", O_CREATE | O_RDWR), -1);
 	CHECK_EQUAL(pipe(fds), -1);
 	CHECK_EQUAL(close(NOFILE - 1), 0);
-	CHECK_EQUAL(pipe(fds), -1);		/* it takes two */
+	CHECK_EQUAL(pipe(fds), -1); /* it takes two */
 	CHECK_EQUAL(open("/", O_RDONLY), NOFILE - 1);
-	unlink("new");				/* it may have been made */
+	unlink("new"); /* it may have been made */
 }
 
 /* Many files at once, by many processes; one that gets none is told so. */
@@ -46,7 +46,7 @@ static void many_open_files(void)
 		close(fds[1]);
 		while (open("/echo", O_RDONLY) >= 0)
 			nr++;
-		read(fds[0], &status, 1);	/* until the parent closes it */
+		read(fds[0], &status, 1); /* until the parent closes it */
 		exit(nr > 0 ? 0 : 1);
 	}
 	sleep(2);
@@ -81,7 +81,7 @@ static void out_of_blocks(void)
 		snprintf(name, sizeof(name), "big%d", nr_files++);
 		fd = open(name, O_CREATE | O_RDWR);
 		if (fd < 0)
-			break;		/* no block for the folder either */
+			break; /* no block for the folder either */
 		for (int i = 0; i < (int)MAXFILE; i++) {
 			bytes = write(fd, block, BSIZE);
 			if (bytes != BSIZE)
@@ -90,7 +90,7 @@ static void out_of_blocks(void)
 		close(fd);
 	} while (bytes == BSIZE && nr_files < 10000);
 	CHECK(nr_files < 10000);
-	mkdir("d");			/* no room: -1, and nothing half made */
+	mkdir("d"); /* no room: -1, and nothing half made */
 	unlink("d");
 	for (int i = 0; i < nr_files; i++) {
 		snprintf(name, sizeof(name), "big%d", i);
@@ -192,12 +192,12 @@ static void arguments_of_exec(void)
 
 	for (int i = 0; i < MAXARG + 1; i++)
 		argv[i] = "x";
-	CHECK_EQUAL(exec("/echo", argv), -1);	/* one too many */
+	CHECK_EQUAL(exec("/echo", argv), -1); /* one too many */
 	memset(big, 'y', sizeof(big) - 1);
 	argv[1] = big;
 	argv[2] = big;
 	argv[3] = 0;
-	CHECK_EQUAL(exec("/echo", argv), -1);	/* more than the stack holds */
+	CHECK_EQUAL(exec("/echo", argv), -1); /* more than the stack holds */
 	argv[1] = 0;
 	CHECK_EQUAL(exec("/nothing", argv), -1);
 	CHECK_EQUAL(exec("/", argv), -1);

@@ -53,8 +53,8 @@ static void sbrk_refuses_nonsense(void)
 {
 	char *end = sbrk(0);
 
-	CHECK(sbrk(0x7fffffff) == SBRK_ERROR);	/* more than there is */
-	CHECK(sbrk((int)0x80000000) == SBRK_ERROR);	/* below 0 */
+	CHECK(sbrk(0x7fffffff) == SBRK_ERROR);	    /* more than there is */
+	CHECK(sbrk((int)0x80000000) == SBRK_ERROR); /* below 0 */
 	CHECK(sbrk(-(int)(uint64)end - 1) == SBRK_ERROR);
 	CHECK(sbrk(0) == end);
 }
@@ -192,7 +192,7 @@ static void buffers_across_the_end(void)
 	CHECK_EQUAL(write(fds[1], end - 8, 8), 8);
 	CHECK_EQUAL(read(fds[0], end - 8, 8), 8);
 	CHECK(write(fds[1], end - 4, 8) <= 4);
-	CHECK_EQUAL(open(end - 4, O_RDONLY), -1);	/* a string without an end */
+	CHECK_EQUAL(open(end - 4, O_RDONLY), -1); /* a string without an end */
 	CHECK_EQUAL(wait((int *)(end - 2)), -1);
 	CHECK_EQUAL(pipe((int *)(end - 4)), -1);
 	/* The second of the two descriptors did not fit: neither may stay open. */
@@ -300,7 +300,7 @@ static void copies_run_out_of_memory(void)
 	if (pid == 0) {
 		for (int i = 0; i < bytes; i += PGSIZE)
 			mem[i] = 2;
-		exit(0);	/* there was room for two copies after all */
+		exit(0); /* there was room for two copies after all */
 	}
 	check_wait();
 	for (int i = 0; i < bytes; i += PGSIZE)

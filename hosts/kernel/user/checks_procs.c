@@ -126,7 +126,7 @@ static void call_again_and_again(void)
 static void kill_ends_it(void)
 {
 	void (*const children[])(void) = {
-		forever, block_on_sleep, block_on_pipe, block_on_full_pipe,
+		forever,	block_on_sleep,	     block_on_pipe,	   block_on_full_pipe,
 		block_on_child, block_on_held_child, call_again_and_again,
 	};
 
@@ -138,7 +138,7 @@ static void kill_ends_it(void)
 				children[i]();
 				exit(0);
 			}
-			sleep(ticks);	/* 0: it may not have run yet */
+			sleep(ticks); /* 0: it may not have run yet */
 			CHECK_EQUAL(kill(pid), 0);
 			CHECK_EQUAL(check_wait(), -1);
 			CHECK_EQUAL(kill(pid), -1);
@@ -290,7 +290,7 @@ static void sleeping(void)
 	at_ns = start_ns + 50000000;
 	CHECK_EQUAL(sleep_until_ns(at_ns), 0);
 	CHECK(clock_ns() >= at_ns);
-	CHECK_EQUAL(sleep_until_ns(1), 0);	/* has passed: at once */
+	CHECK_EQUAL(sleep_until_ns(1), 0); /* has passed: at once */
 	CHECK(sleep(-1) <= 0);
 }
 
@@ -357,13 +357,13 @@ static void held_children(void)
 	write(fds[1], "p", 1);
 	sleep(2);
 	CHECK_EQUAL(read(fds[0], &c, 1), 1);
-	CHECK_EQUAL(c, 'p');			/* the child has not run */
+	CHECK_EQUAL(c, 'p'); /* the child has not run */
 	CHECK_EQUAL(release(pid, 0), 0);
 	CHECK_EQUAL(wait(&status), pid);
 	CHECK_EQUAL(status, 4);
 	CHECK_EQUAL(read(fds[0], &c, 1), 1);
 	CHECK_EQUAL(c, 'x');
-	CHECK_EQUAL(release(pid, 0), -1);	/* gone */
+	CHECK_EQUAL(release(pid, 0), -1); /* gone */
 	CHECK_EQUAL(release(getpid(), 0), -1);
 	CHECK_EQUAL(release(-1, 0), -1);
 	/* By the clock, and never before. */
@@ -491,7 +491,7 @@ static void lists_of_processes(void)
 
 	if (pid == 0)
 		block_on_sleep();
-	do {	/* until the child has come to its sleep() */
+	do { /* until the child has come to its sleep() */
 		sleep(1);
 		nr = proc_list(&list);
 		CHECK(nr >= 3);

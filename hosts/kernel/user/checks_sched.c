@@ -36,7 +36,7 @@ static void attributes(void)
 	CHECK_EQUAL(value, 20);
 	CHECK_EQUAL(settickets(0), -1);
 	CHECK_EQUAL(settickets(-1), -1);
-	CHECK_EQUAL(getattr(0, TASK_ATTR_CREDITS, &value), -1);	/* never set */
+	CHECK_EQUAL(getattr(0, TASK_ATTR_CREDITS, &value), -1); /* never set */
 	CHECK_EQUAL(setattr(0, TASK_ATTR_CREDITS, -5), 0);
 	CHECK_EQUAL(getattr(0, TASK_ATTR_CREDITS, &value), 0);
 	CHECK_EQUAL(value, -5);
@@ -87,7 +87,7 @@ static void affinity(void)
 	mask = 0;
 	CHECK_EQUAL(setaffinity(0, &mask, 1), -1);
 	mask = 1UL << 63;
-	CHECK_EQUAL(setaffinity(0, &mask, 1), -1);	/* no such hart */
+	CHECK_EQUAL(setaffinity(0, &mask, 1), -1); /* no such hart */
 	mask = ~0UL;
 	CHECK_EQUAL(setaffinity(0, &mask, 1), 0);
 	CHECK_EQUAL(setaffinity(0, &mask, 0), -1);
@@ -102,7 +102,7 @@ static void affinity(void)
 			continue;
 		for (int i = 0; i < 20; i++) {
 			mask = 1UL << (child + i) % NCPU;
-			setaffinity(0, &mask, 1);	/* -1: fewer harts */
+			setaffinity(0, &mask, 1); /* -1: fewer harts */
 			use_cpu(500000);
 		}
 		exit(0);
@@ -160,9 +160,9 @@ static void policies_refuse_nonsense(void)
 	CHECK_EQUAL(setpolicy("rr slice_ns=18446744073709551615"), -1);
 	CHECK_EQUAL(setpolicy("rr slice_ns=99999999999999999999"), -1);
 	CHECK_EQUAL(setpolicy("builtin slice_ns=1"), -1);
-	CHECK_EQUAL(setpolicy("credit balance=4"), -1);	/* a value without a name */
+	CHECK_EQUAL(setpolicy("credit balance=4"), -1); /* a value without a name */
 	memset(text, 'x', sizeof(text));
-	CHECK_EQUAL(setpolicy(text), -1);		/* without an end */
+	CHECK_EQUAL(setpolicy(text), -1); /* without an end */
 	CHECK_EQUAL(getpolicy(1000, text, sizeof(text)), -1);
 	CHECK_EQUAL(getpolicy(-2, text, sizeof(text)), -1);
 	CHECK_EQUAL(getpolicy(-1, text, 0), -1);
@@ -418,9 +418,9 @@ static void syncs_bad(void)
 	spec.kind = SYNC_LOCK;
 	fd = syncs(&spec, 1);
 	CHECK(fd >= 3);
-	CHECK_EQUAL(syncop(fd, 0, SYNC_DROP_LOCK, 0), -1);	/* not held */
+	CHECK_EQUAL(syncop(fd, 0, SYNC_DROP_LOCK, 0), -1); /* not held */
 	CHECK_EQUAL(syncop(fd, 0, SYNC_TAKE_LOCK, 0), 0);
-	CHECK_EQUAL(syncop(fd, 0, SYNC_TAKE_LOCK, 0), -1);	/* held already */
+	CHECK_EQUAL(syncop(fd, 0, SYNC_TAKE_LOCK, 0), -1); /* held already */
 	if (check_fork() == 0) {
 		CHECK_EQUAL(syncop(fd, 0, SYNC_DROP_LOCK, 0), -1);
 		exit(0);
@@ -439,8 +439,8 @@ static void syncs_bad(void)
 }
 
 static const struct sync_spec blocking[] = {
-	{ SYNC_LOCK, 0, { 0 } }, { SYNC_PIPE, 0, { 10 } },
-	{ SYNC_BARRIER, 0, { 2 } }, { SYNC_CONDITION, 0, { 0 } }, { SYNC_COUNTER, 0, { 0 } },
+	{ SYNC_LOCK, 0, { 0 } },      { SYNC_PIPE, 0, { 10 } },	  { SYNC_BARRIER, 0, { 2 } },
+	{ SYNC_CONDITION, 0, { 0 } }, { SYNC_COUNTER, 0, { 0 } },
 };
 
 /* A process that waits in a set can be killed, and the others go on. */

@@ -24,7 +24,7 @@ static void open_console(void)
 	mknod("/keys", KEYS, 0);
 	mknod("/channel", CHANNEL, 0);
 	if (open("/console", O_RDWR) != 0)
-		poweroff(1);	/* no console to say why */
+		poweroff(1); /* no console to say why */
 	dup(0);
 	dup(0);
 }

@@ -26,21 +26,23 @@
 
 /* Keys that a terminal sends as several bytes. */
 enum {
+	/* clang-format off */
 	KEY_UP = 256, KEY_DOWN, KEY_RIGHT, KEY_LEFT, KEY_HOME, KEY_END, KEY_DELETE,
 	KEY_UNKNOWN, KEY_NONE = -1,
+	/* clang-format on */
 };
 
 static char history[LINES_KEPT][LINE_BYTES];
-static uint nr_history;		/* lines ever added */
+static uint nr_history; /* lines ever added */
 
 struct editor {
 	int keys;
 	const char *prompt;
 	char *line;
 	int length;
-	int at;			/* cursor, 0..length */
-	uint shown;		/* line of the history on show; nr_history: own one */
-	char own[LINE_BYTES];	/* what was typed before the arrow went up */
+	int at;		      /* cursor, 0..length */
+	uint shown;	      /* line of the history on show; nr_history: own one */
+	char own[LINE_BYTES]; /* what was typed before the arrow went up */
 };
 
 static int read_byte(int keys)
@@ -136,6 +138,7 @@ static void move(struct editor *e, int at)
 static void edit(struct editor *e, int key)
 {
 	switch (key) {
+		/* clang-format off */
 	case KEY_LEFT: case CTRL('B'):	move(e, e->at - 1); break;
 	case KEY_RIGHT: case CTRL('F'):	move(e, e->at + 1); break;
 	case KEY_HOME: case CTRL('A'):	move(e, 0); break;
@@ -150,6 +153,7 @@ static void edit(struct editor *e, int key)
 			erase(e, e->at - 1, e->at);
 		break;
 	case KEY_DELETE: case CTRL('D'):
+		/* clang-format on */
 		if (e->at < e->length)
 			erase(e, e->at, e->at + 1);
 		break;
@@ -173,8 +177,7 @@ static void remember(const char *line)
 
 int line_read(int keys, const char *prompt, char *line)
 {
-	struct editor e = { .keys = keys, .prompt = prompt, .line = line,
-			    .shown = nr_history };
+	struct editor e = { .keys = keys, .prompt = prompt, .line = line, .shown = nr_history };
 	int key;
 
 	line[0] = 0;

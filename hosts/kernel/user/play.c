@@ -44,8 +44,8 @@ struct options {
 	const char *file;
 	u64 nr_cpus;
 	u64 tick_ns;
-	u64 device[4];			/* ns, ns per KiB, ns per call, requests */
-	char policy[POLICY_BYTES];	/* "": leave the one in force */
+	u64 device[4];		   /* ns, ns per KiB, ns per call, requests */
+	char policy[POLICY_BYTES]; /* "": leave the one in force */
 };
 
 void play_send(const char *line, int bytes)
@@ -100,8 +100,7 @@ static void parse_options(struct options *o, int argc, char **argv)
 		else if (strcmp(argv[i], "-c") == 0)
 			o->nr_cpus = parse("-c", argv[i + 1]);
 		else
-			fail("play: unknown option %s; -f, -t, -i and -c are known",
-			     argv[i]);
+			fail("play: unknown option %s; -f, -t, -i and -c are known", argv[i]);
 	}
 	if (!o->tick_ns || !o->device[3])
 		fail("play: a tick and a device's depth must be above 0");
@@ -140,8 +139,7 @@ static const void *read_program(const char *file)
 		fail("play: %s is no workload program", file);
 	data = sbrk((int)head.total_bytes + 16);
 	if (data == SBRK_ERROR)
-		fail("play: no memory for a program of %lu bytes",
-		     (unsigned long)head.total_bytes);
+		fail("play: no memory for a program of %lu bytes", (unsigned long)head.total_bytes);
 	data += -(unsigned long)data & 7;
 	memcpy(data, &head, sizeof(head));
 	read_all(fd, data + sizeof(head), head.total_bytes - sizeof(head));
@@ -196,16 +194,14 @@ static void be_task(struct play *play, u32 i, u64 arrival_ns)
 
 	syncop(play->syncs, play->all_ended, SYNC_ADD_AT_EXIT, 1);
 	if (task->parent != SL_PROGRAM_NONE)
-		syncop(play->syncs, play->children_ended + task->parent,
-		       SYNC_ADD_AT_EXIT, 1);
+		syncop(play->syncs, play->children_ended + task->parent, SYNC_ADD_AT_EXIT, 1);
 	result = sl_player_run(&player);
 	if (result)
 		play_say("result %u %d %u", i, result, sl_player_pc(&player));
 	exit(result != 0);
 }
 
-static void give_attrs(const struct play *play, int pid,
-		       const struct sl_program_task *task)
+static void give_attrs(const struct play *play, int pid, const struct sl_program_task *task)
 {
 	const long values[] = {
 		[TASK_ATTR_PRIORITY] = task->priority,
@@ -218,13 +214,13 @@ static void give_attrs(const struct play *play, int pid,
 	};
 
 	for (int key = 0; key < TASK_ATTR_WEIGHT; key++)
-		if (task->attr_given & 1U << key &&
-		    setattr(pid, key, values[key]) < 0)
+		if (task->attr_given & 1U << key && setattr(pid, key, values[key]) < 0)
 			fail("play: attribute %d cannot be %ld", key, values[key]);
 	setattr(pid, TASK_ATTR_WEIGHT, task->weight);
 	if (task->affinity != SL_PROGRAM_NONE &&
-	    setaffinity(pid, (const unsigned long *)sl_program_values(play->program) +
-			task->affinity, (int)task->affinity_words) < 0)
+	    setaffinity(pid,
+			(const unsigned long *)sl_program_values(play->program) + task->affinity,
+			(int)task->affinity_words) < 0)
 		fail("play: task '%s' may run on none of the CPUs",
 		     sl_program_string(play->program, task->name));
 }
@@ -245,8 +241,8 @@ static void make_tasks(struct play *play, u64 start_ns)
 			fail("play: there is no room for task %u; see procs_max", i);
 		if (pid == 0) {
 			play->first_pid = getpid() - (int)i;
-			be_task(play, i, is_spawned(&tasks[i]) ? clock_ns() :
-				start_ns + tasks[i].arrival_ns);
+			be_task(play, i,
+				is_spawned(&tasks[i]) ? clock_ns() : start_ns + tasks[i].arrival_ns);
 		}
 		if (i == 0)
 			play->first_pid = pid;
@@ -278,8 +274,7 @@ int main(int argc, char **argv)
 	start_ns = clock_ns() + SET_UP_NS + h->nr_tasks * SET_UP_TASK_NS;
 	start_ns += o.tick_ns - start_ns % o.tick_ns;
 	make_tasks(&play, start_ns);
-	play_say("start %lu horizon %lu", (unsigned long)start_ns,
-		 (unsigned long)h->horizon_ns);
+	play_say("start %lu horizon %lu", (unsigned long)start_ns, (unsigned long)h->horizon_ns);
 	for (u32 i = 0; i < h->nr_tasks; i++)
 		if (!is_spawned(&tasks[i]))
 			release(play.first_pid + (int)i, start_ns + tasks[i].arrival_ns);

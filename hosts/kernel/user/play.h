@@ -13,16 +13,16 @@
 /* The sync objects: those of the program, then ours. */
 struct play {
 	const void *program;
-	int first_pid;		/* of task 0; task i has this + i */
-	int syncs;		/* descriptor of the set */
-	u32 all_ended;		/* counter: tasks that have ended */
+	int first_pid; /* of task 0; task i has this + i */
+	int syncs;     /* descriptor of the set */
+	u32 all_ended; /* counter: tasks that have ended */
 	u32 device;
-	u32 children_ended;	/* counter of task i: this + i */
-	u64 spin_ns_max;	/* between two looks at one's CPU time */
-	u64 call_ns;		/* CPU time of a read or write */
-	u64 ps_per_round;	/* of spin_rounds() */
-	u64 ps_per_stretch;	/* of spin_stretches() */
-	u64 run_until_ns;	/* CPU time up to which the task's runs went */
+	u32 children_ended; /* counter of task i: this + i */
+	u64 spin_ns_max;    /* between two looks at one's CPU time */
+	u64 call_ns;	    /* CPU time of a read or write */
+	u64 ps_per_round;   /* of spin_rounds() */
+	u64 ps_per_stretch; /* of spin_stretches() */
+	u64 run_until_ns;   /* CPU time up to which the task's runs went */
 };
 
 extern const struct sl_player_ops play_verbs;

@@ -102,8 +102,7 @@ static int verb_run(struct sl_player *p, u64 ns)
 	while (used_ns + TAIL_NS < play->run_until_ns) {
 		u64 left_ns = play->run_until_ns - used_ns - TAIL_NS;
 
-		spin_ns(play, left_ns < play->spin_ns_max ? left_ns :
-			play->spin_ns_max);
+		spin_ns(play, left_ns < play->spin_ns_max ? left_ns : play->spin_ns_max);
 		used_ns = cputime_ns();
 	}
 	return 0;

@@ -23,9 +23,9 @@
 struct sink {
 	int fd;
 	char *to;
-	int room;		/* bytes in to[], the final 0 not counted */
-	int held;		/* bytes in to[] */
-	int length;		/* bytes printed so far */
+	int room;   /* bytes in to[], the final 0 not counted */
+	int held;   /* bytes in to[] */
+	int length; /* bytes printed so far */
 };
 
 struct field {
@@ -53,8 +53,7 @@ static void put(struct sink *sink, char c)
 }
 
 /* @text padded to the width of @field. */
-static void put_field(struct sink *sink, const struct field *field, const char *text,
-		      int length)
+static void put_field(struct sink *sink, const struct field *field, const char *text, int length)
 {
 	int padding = field->width - length;
 
@@ -132,13 +131,14 @@ static void put_format(struct sink *sink, const char *format, va_list values)
 		switch (*format) {
 		case 'd':
 		case 'i':
-			put_signed(sink, &field, field.is_long ? va_arg(values, long)
-							       : va_arg(values, int));
+			put_signed(sink, &field,
+				   field.is_long ? va_arg(values, long) : va_arg(values, int));
 			break;
 		case 'u':
 		case 'x':
-			put_number(sink, &field, field.is_long ? va_arg(values, unsigned long)
-							       : va_arg(values, uint),
+			put_number(sink, &field,
+				   field.is_long ? va_arg(values, unsigned long) :
+						   va_arg(values, uint),
 				   *format == 'u' ? 10 : 16, 0);
 			break;
 		case 'p':
@@ -155,7 +155,7 @@ static void put_format(struct sink *sink, const char *format, va_list values)
 			c = va_arg(values, int);
 			put_field(sink, &field, &c, 1);
 			break;
-		default:	/* "%%", and what is unknown, as it stands */
+		default: /* "%%", and what is unknown, as it stands */
 			if (field.is_long) {
 				/* "%l" alone, as older programs of xv6 have it. */
 				put_number(sink, &field, va_arg(values, unsigned long), 10, 0);

@@ -29,8 +29,9 @@ int proc_list(struct procinfo **list)
 const char *proc_state(const struct procinfo *p)
 {
 	static const char *const names[] = {
-		[PROC_NEW] = "new", [PROC_BLOCKED] = "blocked", [PROC_RUNNABLE] = "runnable",
-		[PROC_RUNNING] = "running", [PROC_ZOMBIE] = "zombie",
+		[PROC_NEW] = "new",	      [PROC_BLOCKED] = "blocked",
+		[PROC_RUNNABLE] = "runnable", [PROC_RUNNING] = "running",
+		[PROC_ZOMBIE] = "zombie",
 	};
 
 	return p->state >= 0 && p->state <= PROC_ZOMBIE ? names[p->state] : "?";
@@ -47,6 +48,6 @@ void proc_attributes(const struct procinfo *p, char *to, int max)
 	to[0] = 0;
 	for (int key = 0; key < 8 && length < max; key++)
 		if (p->attr_given & (1U << key))
-			length += snprintf(to + length, max - length, "%s%s=%ld",
-					   length ? " " : "", names[key], p->attr[key]);
+			length += snprintf(to + length, max - length, "%s%s=%ld", length ? " " : "",
+					   names[key], p->attr[key]);
 }

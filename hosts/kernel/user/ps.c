@@ -23,10 +23,9 @@ static void print_process(const struct procinfo *p)
 		printf("%4d", p->cpu);
 	else
 		printf("   -");
-	printf(" %4d %9lu %9lu %8lu %9lu %7lu %-10s %s%s%s\n", p->nice,
-	       p->cputime_ns / 1000000, p->wait_ns / 1000000, p->nr_voluntary,
-	       p->nr_involuntary, p->memory_bytes / 1024, p->name, attributes,
-	       p->waits_for[0] ? " waits for " : "", p->waits_for);
+	printf(" %4d %9lu %9lu %8lu %9lu %7lu %-10s %s%s%s\n", p->nice, p->cputime_ns / 1000000,
+	       p->wait_ns / 1000000, p->nr_voluntary, p->nr_involuntary, p->memory_bytes / 1024,
+	       p->name, attributes, p->waits_for[0] ? " waits for " : "", p->waits_for);
 }
 
 int main(void)

@@ -39,7 +39,7 @@ struct redirect {
 
 struct node {
 	enum kind kind;
-	struct node *left;	/* GROUP and BACK have this one only */
+	struct node *left; /* GROUP and BACK have this one only */
 	struct node *right;
 	char *argv[MAXARG + 1];
 	int nr_args;
@@ -51,11 +51,11 @@ struct node {
 
 static struct node nodes[NODES_MAX];
 static int nr_nodes;
-static char words[2 * LINE_BYTES];	/* all words of the line, each with its 0 */
+static char words[2 * LINE_BYTES]; /* all words of the line, each with its 0 */
 static int nr_word_bytes;
 static int nr_open_groups;
-static const char *at;			/* what has not been read yet */
-static const char *mistake;		/* the first; 0: none so far */
+static const char *at;	    /* what has not been read yet */
+static const char *mistake; /* the first; 0: none so far */
 
 static struct node *parse_list(void);
 
@@ -227,7 +227,7 @@ static struct node *parse(const char *line, int *is_wrong)
 
 /* ---- from tree to processes ---------------------------------------------- */
 
-static int keys = -1;		/* device of a shell that a person types into */
+static int keys = -1; /* device of a shell that a person types into */
 
 /*
  * In a child in front: from now on keys are lines for it and what it starts, and

@@ -245,12 +245,9 @@ static const struct test {
 	/* May fill in a result of its own; what is 0 is measured around it. */
 	void (*run)(enum way way, struct result *result);
 } tests[TESTS] = {
-	{ "cpu-heavy", cpu_heavy },
-	{ "switch-overhead", switch_overhead },
-	{ "io-bound", io_bound },
-	{ "mixed-load", mixed_load },
-	{ "process-creation", creation },
-	{ "short-tasks", short_tasks },
+	{ "cpu-heavy", cpu_heavy },	  { "switch-overhead", switch_overhead },
+	{ "io-bound", io_bound },	  { "mixed-load", mixed_load },
+	{ "process-creation", creation }, { "short-tasks", short_tasks },
 	{ "starvation", starvation },
 };
 

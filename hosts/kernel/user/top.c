@@ -17,8 +17,7 @@
 #define ROWS_MAX 20
 
 /* CPU time that @p had when it was seen last; 0 for a new process. */
-static unsigned long cputime_before(const struct procinfo *before, int nr,
-				    const struct procinfo *p)
+static unsigned long cputime_before(const struct procinfo *before, int nr, const struct procinfo *p)
 {
 	/* Both lists are by age, and pids rise with age until they wrap. */
 	for (int i = 0; i < nr; i++)
@@ -65,8 +64,8 @@ static void print_rows(const struct procinfo *used, int nr, unsigned long interv
 
 		proc_attributes(p, attributes, sizeof(attributes));
 		printf("%5d %-9s %3d %4d %5lu %9lu %-10s %s\n", p->pid, proc_state(p), p->cpu,
-		       p->nice, p->cputime_ns * 100 / interval_ns, p->cputime_ns / 1000000,
-		       p->name, attributes);
+		       p->nice, p->cputime_ns * 100 / interval_ns, p->cputime_ns / 1000000, p->name,
+		       attributes);
 	}
 	if (nr > ROWS_MAX)
 		printf("(%d more)\n", nr - ROWS_MAX);
@@ -81,8 +80,8 @@ int main(int argc, char **argv)
 
 	if (argc > 2 && strcmp(argv[1], "-n") == 0 && parse_number(argv[2], &rounds))
 		i = 3;
-	if (argc > i + 1 || (argc == i + 1 && !parse_number(argv[i], &seconds)) ||
-	    seconds < 1 || seconds > 3600)
+	if (argc > i + 1 || (argc == i + 1 && !parse_number(argv[i], &seconds)) || seconds < 1 ||
+	    seconds > 3600)
 		fail("usage: top [-n ROUNDS] [SECONDS]");
 	for (; rounds != 0; rounds -= rounds > 0) {
 		int switches_now;

@@ -20,8 +20,8 @@
 #define GROW_BYTES 65536UL
 
 struct block {
-	unsigned long bytes;	/* with this header; a multiple of its size */
-	struct block *next;	/* in order of address; only while it is free */
+	unsigned long bytes; /* with this header; a multiple of its size */
+	struct block *next;  /* in order of address; only while it is free */
 };
 
 static struct block *free_blocks;

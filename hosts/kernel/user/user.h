@@ -30,7 +30,7 @@ struct sync_spec;
 
 int fork(void);
 int exit(int status) __attribute__((noreturn));
-int wait(int *status);			/* status may be 0 */
+int wait(int *status); /* status may be 0 */
 int pipe(int *fds);
 int write(int fd, const void *from, int bytes);
 int read(int fd, void *to, int bytes);
@@ -46,9 +46,9 @@ int mkdir(const char *path);
 int chdir(const char *path);
 int dup(int fd);
 int getpid(void);
-char *sbrk(int bytes);			/* the old end; SBRK_ERROR */
+char *sbrk(int bytes); /* the old end; SBRK_ERROR */
 int sleep(int ticks);
-int uptime(void);			/* ticks since boot */
+int uptime(void); /* ticks since boot */
 
 /* What later versions of xv6 call sleep() and sbrk(). */
 int pause(int ticks);
@@ -61,7 +61,7 @@ char *strcpy(char *to, const char *from);
 void *memmove(void *to, const void *from, int bytes);
 char *strchr(const char *text, char c);
 int strcmp(const char *a, const char *b);
-char *gets(char *to, int max);		/* a line with its newline; "" at the end */
+char *gets(char *to, int max); /* a line with its newline; "" at the end */
 uint strlen(const char *text);
 void *memset(void *to, int c, uint bytes);
 int atoi(const char *digits);
@@ -75,35 +75,35 @@ void printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- our system calls: scheduling --------------------------------------- */
 
-int setpriority(int pid, int priority);	/* pid 0: the caller, here and below */
+int setpriority(int pid, int priority); /* pid 0: the caller, here and below */
 int settickets(int tickets);
-int setattr(int pid, int key, long value);	/* key: TASK_ATTR_*, scx/attrs.h */
-int getattr(int pid, int key, long *value);	/* -1 too where it was never set */
-int getcontextswitches(void);		/* of the whole machine since boot */
-int waitx(int *wait_ticks, int *run_ticks);	/* as wait(); ticks it was */
-						/* runnable, and ran */
+int setattr(int pid, int key, long value);  /* key: TASK_ATTR_*, scx/attrs.h */
+int getattr(int pid, int key, long *value); /* -1 too where it was never set */
+int getcontextswitches(void);		    /* of the whole machine since boot */
+int waitx(int *wait_ticks, int *run_ticks); /* as wait(); ticks it was */
+					    /* runnable, and ran */
 int getpinfo(struct pstat *to);
-int nice(int increment);		/* the new value, -20..19; -1 may be one */
+int nice(int increment); /* the new value, -20..19; -1 may be one */
 int yield(void);
-int setpolicy(const char *name);	/* "mlfq", or "mlfq knob=number ..." */
-int getpolicy(int which, char *to, int max);	/* which -1: the one in force; */
-			/* else by number; its name and "knob=number" each; length */
-int schedlog(struct sl_record *to, int max);	/* takes records; how many */
+int setpolicy(const char *name); /* "mlfq", or "mlfq knob=number ..." */
+/* @which -1: the one in force; else by number. Its name and "knob=number" each; length. */
+int getpolicy(int which, char *to, int max);
+int schedlog(struct sl_record *to, int max); /* takes records; how many */
 int setaffinity(int pid, const unsigned long *mask, int words);
 int print_metrics(void);
 
 /* ---- our system calls: time --------------------------------------------- */
 
 unsigned long cycles(void);
-unsigned long clock_ns(void);		/* since boot */
-unsigned long cputime_ns(void);		/* of the caller */
+unsigned long clock_ns(void);	/* since boot */
+unsigned long cputime_ns(void); /* of the caller */
 int sleep_until_ns(unsigned long at_ns);
 
 /* ---- our system calls: for playing workloads ---------------------------- */
 
-int forkheld(const char *name);	/* as fork(), but the child bears @name (0: as */
-				/* its parent) and waits for: */
-int release(int pid, unsigned long at_ns);	/* this; at_ns 0: now */
+int forkheld(const char *name); /* as fork(), but the child bears @name (0: as */
+/* its parent) and waits for: */
+int release(int pid, unsigned long at_ns); /* this; at_ns 0: now */
 int syncs(const struct sync_spec *specs, int nr_specs);
 int syncop(int fd, int idx, int op, unsigned long arg);
 /* For a machine that is there for one workload; lab/job.h, job_play(). */
@@ -112,16 +112,15 @@ int play_at(const char *policy, unsigned long start_ns, unsigned long end_ns);
 /* ---- our system calls: the machine -------------------------------------- */
 
 int poweroff(int status);
-int procs(struct procinfo *to, int max);	/* how many there are, maybe > max */
+int procs(struct procinfo *to, int max); /* how many there are, maybe > max */
 int memstat(struct memstat *to);
-int dump(void);				/* queues and processes, on the console */
-int fsync(int fd);			/* all that was done survives a power cut */
+int dump(void);	   /* queues and processes, on the console */
+int fsync(int fd); /* all that was done survives a power cut */
 
 /* ---- our library -------------------------------------------------------- */
 
 /* As printf(), into @to with its 0, cut at @max; the length without the cut. */
-int snprintf(char *to, int max, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
+int snprintf(char *to, int max, const char *format, ...) __attribute__((format(printf, 3, 4)));
 int vsnprintf(char *to, int max, const char *format, __builtin_va_list values);
 /* A whole number, maybe negative, and nothing after it; false: it is none. */
 int parse_number(const char *text, long *to);

@@ -21,7 +21,7 @@
 
 static struct above {
 	u32 cpu;
-	u64 start_ns, length_ns;	/* since time 0 */
+	u64 start_ns, length_ns; /* since time 0 */
 	bool is_offline;
 	s32 pid;
 } list[NR_MAX];
@@ -44,7 +44,8 @@ static void set_online(u32 cpu, bool is_online)
 	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%u/online", cpu);
 	fd = open(path, O_WRONLY | O_CLOEXEC);
 	if (fd < 0 || write(fd, is_online ? "1" : "0", 1) != 1)
-		frame_text("fatal", "CPU %u cannot be made %s", cpu, is_online ? "online" : "offline");
+		frame_text("fatal", "CPU %u cannot be made %s", cpu,
+			   is_online ? "online" : "offline");
 	close(fd);
 }
 

@@ -20,8 +20,8 @@ static u64 latency_ns, ns_per_kib, call_ns;
 static u32 depth = 1;
 
 struct shared_device {
-	u32 lock;			/* 0 free, 1 held */
-	u64 free_at_ns[DEPTH_MAX];	/* when each of its slots is free again */
+	u32 lock;		   /* 0 free, 1 held */
+	u64 free_at_ns[DEPTH_MAX]; /* when each of its slots is free again */
 };
 
 u64 device_bytes(void)
@@ -64,14 +64,12 @@ int device_transfer(struct sl_player *p, u64 bytes, u32 chunk_bytes, u8 flags)
 	bool to_device = flags & (SL_OP_SYNC | SL_OP_DIRECT);
 
 	while (bytes) {
-		u64 call_bytes = chunk_bytes && chunk_bytes < bytes ?
-				 chunk_bytes : bytes;
+		u64 call_bytes = chunk_bytes && chunk_bytes < bytes ? chunk_bytes : bytes;
 
 		if (call_ns)
 			verbs.run(p, call_ns);
 		if (to_device)
-			verbs.sleep_until(p, done_at_ns(s->device, verbs.now_ns(p),
-							call_bytes));
+			verbs.sleep_until(p, done_at_ns(s->device, verbs.now_ns(p), call_bytes));
 		bytes -= call_bytes;
 	}
 	return 0;

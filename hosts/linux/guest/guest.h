@@ -57,29 +57,29 @@ void trace_send(void);
 /* State that all processes of a run share; one mapping, made before any. */
 struct shared_task {
 	s32 pid;
-	u32 may_arm;		/* futex: 1 when it may set its arrival timer */
-	u32 started;		/* futex: 1 when its parent has spawned it */
-	u32 children_ended;	/* futex: counts up; woken at children_needed */
+	u32 may_arm;	    /* futex: 1 when it may set its arrival timer */
+	u32 started;	    /* futex: 1 when its parent has spawned it */
+	u32 children_ended; /* futex: counts up; woken at children_needed */
 	u32 children_needed;
-	u32 group;		/* 1 + the object of its cgroup; 0: the root */
-	s32 result;		/* what sl_player_run() returned */
+	u32 group;  /* 1 + the object of its cgroup; 0: the root */
+	s32 result; /* what sl_player_run() returned */
 	/* handover.c: */
-	u32 is_served;		/* futex: 1 when its lock or its bytes are its own */
-	u32 next_waiter;	/* number of the task behind it, from 1; 0: none */
-	u64 needs_bytes;	/* position in a pipe's stream that it waits for */
+	u32 is_served;	 /* futex: 1 when its lock or its bytes are its own */
+	u32 next_waiter; /* number of the task behind it, from 1; 0: none */
+	u64 needs_bytes; /* position in a pipe's stream that it waits for */
 };
 
 struct shared_device;
 struct handover;
 
 struct shared {
-	u64 start_ns;		/* CLOCK_MONOTONIC: time 0 of the program */
-	u32 nr_armed;		/* futex: tasks whose timer is set */
-	u32 nr_left;		/* futex: tasks that have not ended */
-	int attrs_fd;		/* map of attributes, -1: the policy has none */
+	u64 start_ns; /* CLOCK_MONOTONIC: time 0 of the program */
+	u32 nr_armed; /* futex: tasks whose timer is set */
+	u32 nr_left;  /* futex: tasks that have not ended */
+	int attrs_fd; /* map of attributes, -1: the policy has none */
 	struct shared_task *tasks;
 	struct sync_object *objects;
-	struct handover *handovers;	/* one for each object */
+	struct handover *handovers; /* one for each object */
 	struct shared_device *device;
 };
 

@@ -19,16 +19,16 @@
 #include "guest.h"
 
 struct waiters {
-	u32 first;	/* number of the task, counted from 1; 0: none */
+	u32 first; /* number of the task, counted from 1; 0: none */
 	u32 last;
 };
 
 struct handover {
 	u32 guard;	/* futex lock, protects: */
 	u32 owner;	/* lock: number of the task that holds it; 0: free */
-	u64 sent_bytes;		/* pipe: asked for so far */
+	u64 sent_bytes; /* pipe: asked for so far */
 	u64 received_bytes;
-	struct waiters waiters;	/* for the lock, or for data */
+	struct waiters waiters; /* for the lock, or for data */
 	struct waiters senders;
 };
 
@@ -66,8 +66,7 @@ static void push(struct shared *s, struct waiters *w, u32 number, u64 needs_byte
 }
 
 /* Move the waiters whose position has come to the end of @to. */
-static void serve(struct shared *s, struct waiters *w, u64 position_bytes,
-		  struct waiters *to)
+static void serve(struct shared *s, struct waiters *w, u64 position_bytes, struct waiters *to)
 {
 	while (w->first && task_of(s, w->first)->needs_bytes <= position_bytes) {
 		u32 number = w->first;
@@ -84,8 +83,8 @@ static void serve(struct shared *s, struct waiters *w, u64 position_bytes,
 }
 
 /* Let the object go, then wake those that were served, then wait if need be. */
-static void finish(struct sl_player *p, struct handover *h,
-		   const struct waiters *served, bool must_wait)
+static void finish(struct sl_player *p, struct handover *h, const struct waiters *served,
+		   bool must_wait)
 {
 	struct shared *s = p->host;
 	struct shared_task *me = &s->tasks[p->task];

@@ -83,8 +83,7 @@ static void be_program(char **argv, const int *input)
 /* Words of the line that strtok() is in the middle of. */
 static void exec_program(u64 ms)
 {
-	const struct timespec wait = { .tv_sec = ms / 1000,
-				       .tv_nsec = ms % 1000 * 1000000 };
+	const struct timespec wait = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
 	char *argv[WORDS_MAX + 1] = { NULL };
 	int input[2] = { -1, -1 };
 	int status = 0;
@@ -122,8 +121,7 @@ static void set_device(const char *latency)
 		value[i] = word ? strtoull(word, NULL, 0) : 0;
 	}
 	if (device_set(value[0], value[1], value[2], value[3]))
-		frame_text("fatal", "the device cannot work on %llu requests at once",
-			   value[3]);
+		frame_text("fatal", "the device cannot work on %llu requests at once", value[3]);
 }
 
 /* Of the line that strtok() is in the middle of. */
@@ -169,7 +167,7 @@ static void do_line(char *line, struct policy **policy)
 		frame_text("next", "%s", first);
 		*policy = policy_open(first);
 	} else if (!*policy) {
-		return;	/* a frame has said why there is none */
+		return; /* a frame has said why there is none */
 	} else if (!strcmp(verb, "set") && second) {
 		if (policy_set(*policy, first, strtoull(second, NULL, 0))) {
 			policy_close(*policy);
@@ -261,8 +259,7 @@ int main(void)
 	trace_init();
 	input_stop_machine();
 	/* With the job, since what came before belongs to another run. */
-	frame_text("boot", "%llu %s %s %s", tick_ns(), name.sysname, name.release,
-		   name.version);
+	frame_text("boot", "%llu %s %s %s", tick_ns(), name.sysname, name.release, name.version);
 	trace_send_formats();
 	input_read();
 

@@ -51,10 +51,7 @@ void input_stop_machine(void)
 
 static void read_port(void *to, u64 bytes)
 {
-	__asm__ volatile("rep insb"
-			 : "+D"(to), "+c"(bytes)
-			 : "d"((u16)DATA_PORT)
-			 : "memory");
+	__asm__ volatile("rep insb" : "+D"(to), "+c"(bytes) : "d"((u16)DATA_PORT) : "memory");
 }
 
 /* Selects the file. Return: how many bytes it has; 0: there is none. */
@@ -105,8 +102,7 @@ static int unpack(const char *data, u64 bytes)
 
 	while (data < end) {
 		/* The file ends with a 0, so that this cannot leave it. */
-		if (sscanf(data, "%199s %llu%n", path, &file_bytes,
-			   &head_bytes) != 2)
+		if (sscanf(data, "%199s %llu%n", path, &file_bytes, &head_bytes) != 2)
 			return -EBADMSG;
 		data += head_bytes + 1;
 		if (file_bytes >= (u64)(end - data))

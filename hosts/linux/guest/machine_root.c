@@ -50,8 +50,8 @@ static int mount_all(void)
 	for (u32 i = 0; i < sizeof(mounts) / sizeof(*mounts); i++) {
 		mkdir(mounts[i].place, 0755);
 		if (mount(mounts[i].source, mounts[i].place, mounts[i].type, 0, NULL)) {
-			frame_text("fatal", "mount %s at %s: %s", mounts[i].type,
-				   mounts[i].place, strerror(errno));
+			frame_text("fatal", "mount %s at %s: %s", mounts[i].type, mounts[i].place,
+				   strerror(errno));
 			return -errno;
 		}
 	}
@@ -128,7 +128,7 @@ void machine_root_exec(const char *argv_path, const char *env_path)
 	if (!pid)
 		be_command(argv + 1, env, argv[0]);
 	while (pid > 0 && waitpid(-1, &status, 0) != pid)
-		;	/* of processes that lost their parent */
+		; /* of processes that lost their parent */
 	signal(SIGCHLD, SIG_IGN);
 	frame_text("status", "%d", WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
 }

@@ -81,8 +81,7 @@ static int open_program(struct run *run, const char *path)
 		return -1;
 	}
 	run->program_bytes = st.st_size;
-	run->program = mmap(NULL, st.st_size, PROT_READ,
-			    MAP_PRIVATE | MAP_POPULATE, fd, 0);
+	run->program = mmap(NULL, st.st_size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
 	if (run->program == MAP_FAILED) {
 		frame_text("fatal", "%s: %s", path, strerror(errno));
 		close(fd);
@@ -101,10 +100,8 @@ static int make_shared(struct run *run)
 	const struct sl_program_header *h = run->program;
 	struct shared *s;
 
-	run->shared_bytes = sizeof(*s) + device_bytes() +
-			    sizeof(*s->tasks) * h->nr_tasks +
-			    handover_bytes() * h->nr_objects +
-			    sizeof(*s->objects) * h->nr_objects;
+	run->shared_bytes = sizeof(*s) + device_bytes() + sizeof(*s->tasks) * h->nr_tasks +
+			    handover_bytes() * h->nr_objects + sizeof(*s->objects) * h->nr_objects;
 	s = mmap(NULL, run->shared_bytes, PROT_READ | PROT_WRITE,
 		 MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (s == MAP_FAILED) {
@@ -114,8 +111,7 @@ static int make_shared(struct run *run)
 	s->device = (void *)(s + 1);
 	s->tasks = (void *)((char *)s->device + device_bytes());
 	s->handovers = (void *)(s->tasks + h->nr_tasks);
-	s->objects = (void *)((char *)s->handovers +
-			      handover_bytes() * h->nr_objects);
+	s->objects = (void *)((char *)s->handovers + handover_bytes() * h->nr_objects);
 	s->nr_left = h->nr_tasks;
 	run->shared = s;
 	return 0;
@@ -144,8 +140,7 @@ static void wait_for(u32 *word)
 
 void sleep_until_ns(u64 at_ns)
 {
-	const struct timespec at = { .tv_sec = at_ns / (1000 * MS),
-				     .tv_nsec = at_ns % (1000 * MS) };
+	const struct timespec at = { .tv_sec = at_ns / (1000 * MS), .tv_nsec = at_ns % (1000 * MS) };
 
 	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
 		;
@@ -227,16 +222,14 @@ static int fork_tasks(struct run *run)
 		pid_t pid = fork_as(PID_BASE + i + 1);
 
 		if (pid < 0) {
-			frame_text("fatal", "task %u: fork: %s", i,
-				   strerror(errno));
+			frame_text("fatal", "task %u: fork: %s", i, strerror(errno));
 			return -1;
 		}
 		if (!pid)
 			be_task(run, i);
 		run->shared->tasks[i].pid = pid;
 		if (give_attributes(run, i, pid)) {
-			frame_text("fatal", "task %u: attributes: %s", i,
-				   strerror(errno));
+			frame_text("fatal", "task %u: attributes: %s", i, strerror(errno));
 			return -1;
 		}
 		frame_text("task", "%u %d", i, pid);
@@ -270,11 +263,9 @@ static void lift_kernel_threads(void)
 		stat = atoi(entry->d_name) ? fopen(path, "r") : NULL;
 		if (!stat)
 			continue;
-		if (fscanf(stat, "%*d (%*[^)]) %*c %d", &parent) == 1 &&
-		    parent == KTHREADD &&
+		if (fscanf(stat, "%*d (%*[^)]) %*c %d", &parent) == 1 && parent == KTHREADD &&
 		    sched_getscheduler(atoi(entry->d_name)) == SCHED_OTHER)
-			sched_setscheduler(atoi(entry->d_name), SCHED_FIFO,
-					   &lowest);
+			sched_setscheduler(atoi(entry->d_name), SCHED_FIFO, &lowest);
 		fclose(stat);
 	}
 	if (proc)
@@ -315,8 +306,7 @@ static void await_end(struct run *run)
 	u32 *left = &run->shared->nr_left;
 	u32 seen;
 
-	while ((seen = __atomic_load_n(left, __ATOMIC_ACQUIRE)) &&
-	       monotonic_ns() < until_ns)
+	while ((seen = __atomic_load_n(left, __ATOMIC_ACQUIRE)) && monotonic_ns() < until_ns)
 		futex_wait(left, seen, until_ns);
 	above_end();
 	if (!seen) {
@@ -363,8 +353,8 @@ static void play_attached(struct policy *policy, struct run *run)
 	end_ns = monotonic_ns();
 	trace_stop();
 	lift_self(false);
-	frame_text("played", "%llu %llu %u %s", s->start_ns, end_ns - s->start_ns,
-		   s->nr_left, policy_is_attached(policy) ? "attached" : "thrown out");
+	frame_text("played", "%llu %llu %u %s", s->start_ns, end_ns - s->start_ns, s->nr_left,
+		   policy_is_attached(policy) ? "attached" : "thrown out");
 	for (i = 0; i < nr_tasks(run); i++)
 		if (s->tasks[i].result)
 			frame_text("result", "%u %d", i, s->tasks[i].result);
@@ -379,9 +369,10 @@ void play(struct policy *policy, const char *path)
 		return;
 	run.shared->attrs_fd = policy_map(policy, "task_attrs", &value_bytes);
 	if (run.shared->attrs_fd >= 0 && value_bytes != sizeof(struct task_attr)) {
-		frame_text("fatal", "task_attrs holds %u bytes, not %zu: another "
-			   "version of scx/task_attr.h", value_bytes,
-			   sizeof(struct task_attr));
+		frame_text("fatal",
+			   "task_attrs holds %u bytes, not %zu: another "
+			   "version of scx/task_attr.h",
+			   value_bytes, sizeof(struct task_attr));
 	} else {
 		if (!groups_make(run.program) && !fork_tasks(&run))
 			play_attached(policy, &run);

@@ -22,12 +22,8 @@
 #define SCHED_YIELD_NUMBER "24"	/* x86-64 */
 
 static const char *const events[] = {
-	"sched/sched_switch",
-	"sched/sched_waking",
-	"sched/sched_wakeup",
-	"sched/sched_wakeup_new",
-	"sched/sched_migrate_task",
-	"raw_syscalls/sys_enter",
+	"sched/sched_switch",	  "sched/sched_waking",	      "sched/sched_wakeup",
+	"sched/sched_wakeup_new", "sched/sched_migrate_task", "raw_syscalls/sys_enter",
 };
 
 #define NR_EVENTS (sizeof(events) / sizeof(events[0]))
@@ -86,7 +82,7 @@ void trace_send_formats(void)
 
 void trace_start(void)
 {
-	put("trace", "");	/* opening it for writing empties the rings */
+	put("trace", ""); /* opening it for writing empties the rings */
 	put("tracing_on", "1");
 }
 

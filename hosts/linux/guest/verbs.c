@@ -106,8 +106,7 @@ static int wait_children(struct sl_player *p, u64 children)
 	/* The player has counted @children into nr_awaited already. */
 	(void)children;
 	__atomic_store_n(&me->children_needed, (u32)p->nr_awaited, __ATOMIC_SEQ_CST);
-	while ((seen = __atomic_load_n(&me->children_ended, __ATOMIC_SEQ_CST)) <
-	       p->nr_awaited)
+	while ((seen = __atomic_load_n(&me->children_ended, __ATOMIC_SEQ_CST)) < p->nr_awaited)
 		futex_wait(&me->children_ended, seen, ~0ULL);
 	return 0;
 }
@@ -130,8 +129,7 @@ static int join(struct sl_player *p, u32 object)
 static int set(struct sl_player *p, u32 key, u64 value)
 {
 	if (key == TASK_ATTR_WEIGHT)
-		return setpriority(PRIO_PROCESS, 0, nice_of_weight(value)) ?
-			-errno : 0;
+		return setpriority(PRIO_PROCESS, 0, nice_of_weight(value)) ? -errno : 0;
 	return attrs_change(shared_of(p)->attrs_fd, getpid(), key, value);
 }
 

@@ -27,7 +27,7 @@
 /* Where a trace is read from; "-" is standard input. */
 struct source {
 	int fd;
-	const char *name;	/* in messages */
+	const char *name; /* in messages */
 };
 
 /* Up to @bytes. Return: how many were read; 0 at the end. Refuses when it cannot. */

@@ -18,10 +18,10 @@
 
 static struct {
 	char buffer[BUFFER_BYTES];
-	size_t nr;		/* bytes in it */
-	bool is_skipping;	/* the rest of a line that is too long */
-	bool is_page;		/* HTML */
-	bool is_inside;		/* the part of it that holds the trace */
+	size_t nr;	  /* bytes in it */
+	bool is_skipping; /* the rest of a line that is too long */
+	bool is_page;	  /* HTML */
+	bool is_inside;	  /* the part of it that holds the trace */
 	uint64_t nr_lines;
 } in;
 
@@ -54,8 +54,8 @@ static void read_line(const struct source *s, const char *line, size_t bytes)
 		line++;
 		bytes--;
 	}
-	refuse("%s:%llu: %s: '%.*s'", s->name, (unsigned long long)in.nr_lines,
-	       wrong, (int)(bytes < SHOWN_BYTES ? bytes : SHOWN_BYTES), line);
+	refuse("%s:%llu: %s: '%.*s'", s->name, (unsigned long long)in.nr_lines, wrong,
+	       (int)(bytes < SHOWN_BYTES ? bytes : SHOWN_BYTES), line);
 }
 
 /* All whole lines of the buffer; what is left moves to its start. */

@@ -55,8 +55,7 @@ static void copy_events(const char *path, const char *name)
 		const struct event *e = &events.first[i];
 
 		if (e->kind == EVENT_NAME)
-			sink_name(e->pid, e->cpu, e->name,
-				  strnlen(e->name, NAME_BYTES));
+			sink_name(e->pid, e->cpu, e->name, strnlen(e->name, NAME_BYTES));
 		else if (e->kind != EVENT_SYNC && e->kind != EVENT_END)
 			wrong = sink_put(*e);
 		if (wrong)
@@ -86,8 +85,7 @@ int import_main(int argc, char **argv)
 	s = source_open(argv[1], argv[3]);
 	nr = is_perfetto ? perfetto_read(&s, &is_cut) : lines_read(&s, &is_cut);
 	printf("{\"%s\":%llu,\"is_cut\":%s,\"has_flags\":%s,\"unknown_losses\":%llu,",
-	       is_perfetto ? "packets" : "lines", (unsigned long long)nr,
-	       is_cut ? "true" : "false",
+	       is_perfetto ? "packets" : "lines", (unsigned long long)nr, is_cut ? "true" : "false",
 	       is_perfetto || text_has_flags() ? "true" : "false",
 	       (unsigned long long)perfetto_nr_unknown_losses());
 	sink_close(true, 0);

@@ -20,8 +20,7 @@
 #define BUFFER_BYTES (1 << 20)
 #define PACKET_BYTES_MAX (1U << 30)
 
-enum { PACKET_FTRACE = 1, PACKET_DROPPED = 42, PACKET_COMPRESSED = 50,
-       PACKET_ZSTD = 133 };
+enum { PACKET_FTRACE = 1, PACKET_DROPPED = 42, PACKET_COMPRESSED = 50, PACKET_ZSTD = 133 };
 enum { BUNDLE_CPU = 1, BUNDLE_EVENT = 2, BUNDLE_LOST = 3, BUNDLE_COMPACT = 4 };
 enum { COMPACT_INTERN = 5, NR_COMPACT = 16 };
 enum { FTRACE_TIME = 1, FTRACE_PID = 2, FTRACE_FLAGS = 5 };
@@ -38,8 +37,8 @@ struct bytes {
 /* One field of a message. */
 struct pb_field {
 	uint32_t number;
-	uint64_t value;		/* of a number */
-	struct bytes bytes;	/* of anything with a length */
+	uint64_t value;	    /* of a number */
+	struct bytes bytes; /* of anything with a length */
 };
 
 /* The fields of one small message, by their number. */
@@ -52,26 +51,25 @@ struct message {
 struct item {
 	struct event e;
 	uint32_t order;
-	bool is_compact;	/* without the task that is on the CPU */
+	bool is_compact; /* without the task that is on the CPU */
 	struct bytes names[2];
 };
 
 static struct {
 	const char *name;
-	uint64_t at;		/* byte of the trace at which the packet begins */
+	uint64_t at; /* byte of the trace at which the packet begins */
 	uint64_t nr_unknown_losses;
 	struct item *items;
 	uint32_t nr_items, room;
-	struct bytes *strings;	/* of the bundle's table */
+	struct bytes *strings; /* of the bundle's table */
 	uint32_t nr_strings, room_of_strings;
-	uint32_t current[RECORD_CPUS_MAX];	/* pid; 0: idle or not known */
+	uint32_t current[RECORD_CPUS_MAX]; /* pid; 0: idle or not known */
 	bool has_events[RECORD_CPUS_MAX];
 } p;
 
 _Noreturn static void damaged(const char *what)
 {
-	refuse("%s: at byte %llu: %s; the file is damaged", p.name,
-	       (unsigned long long)p.at, what);
+	refuse("%s: at byte %llu: %s; the file is damaged", p.name, (unsigned long long)p.at, what);
 }
 
 /* ---- protobuf --------------------------------------------------------------------- */
@@ -158,7 +156,9 @@ static struct item *add(struct event e, struct bytes first, struct bytes second)
 	if (p.nr_items == p.room)
 		p.items = grow(p.items, &p.room, sizeof(*p.items));
 	p.items[p.nr_items] = (struct item){
-		.e = e, .order = p.nr_items, .names = { first, second },
+		.e = e,
+		.order = p.nr_items,
+		.names = { first, second },
 	};
 	return &p.items[p.nr_items++];
 }
@@ -186,7 +186,7 @@ static void add_event(uint32_t number, struct bytes b, struct event e)
 	struct message m = read_message(b);
 
 	switch (number) {
-	case 4:		/* sched_switch */
+	case 4: /* sched_switch */
 		e.kind = EVENT_SWITCH;
 		e.pid = pid_of(m.value[2]);
 		e.value = state_of(m.value[4]);
@@ -194,31 +194,30 @@ static void add_event(uint32_t number, struct bytes b, struct event e)
 		e.flags = (uint8_t)m.value[7];
 		add(e, m.bytes[1], m.bytes[5]);
 		return;
-	case 17:	/* sched_wakeup */
-	case 20:	/* sched_waking */
-	case 114:	/* sched_wakeup_new */
-		e.kind = number == 17 ? EVENT_WAKEUP :
-			 number == 20 ? EVENT_WAKING : EVENT_NEW;
+	case 17:  /* sched_wakeup */
+	case 20:  /* sched_waking */
+	case 114: /* sched_wakeup_new */
+		e.kind = number == 17 ? EVENT_WAKEUP : number == 20 ? EVENT_WAKING : EVENT_NEW;
 		e.pid = pid_of(m.value[2]);
 		e.value = cpu_of(m.value[5]);
 		add(e, number == 114 ? m.bytes[1] : none, none);
 		return;
-	case 491:	/* sched_migrate_task */
+	case 491: /* sched_migrate_task */
 		e.kind = EVENT_MIGRATE;
 		e.pid = pid_of(m.value[2]);
 		e.other = pid_of(m.value[4]);
 		e.value = cpu_of(m.value[5]);
 		break;
-	case 237:	/* sched_process_exec */
+	case 237: /* sched_process_exec */
 		e.kind = EVENT_EXEC;
 		e.pid = pid_of(m.value[2]);
 		e.other = pid_of(m.value[3]);
 		break;
-	case 238:	/* sched_process_exit */
+	case 238: /* sched_process_exit */
 		e.kind = EVENT_EXIT;
 		e.pid = pid_of(m.value[2]);
 		break;
-	case 239:	/* sched_process_fork */
+	case 239: /* sched_process_fork */
 		e.kind = EVENT_FORK;
 		e.pid = pid_of(m.value[4]);
 		e.other = pid_of(m.value[2]);
@@ -231,8 +230,8 @@ static void add_event(uint32_t number, struct bytes b, struct event e)
 
 static bool is_read(uint32_t number)
 {
-	return number == 4 || number == 17 || number == 20 || number == 114 ||
-	       number == 491 || (number >= 237 && number <= 239);
+	return number == 4 || number == 17 || number == 20 || number == 114 || number == 491 ||
+	       (number >= 237 && number <= 239);
 }
 
 static void read_event(struct bytes b, uint16_t cpu)
@@ -286,8 +285,7 @@ static void read_compact(struct bytes b, uint16_t cpu)
 	while (next_field(&b, &f)) {
 		if (f.number == COMPACT_INTERN) {
 			if (p.nr_strings == p.room_of_strings)
-				p.strings = grow(p.strings, &p.room_of_strings,
-						 sizeof(*p.strings));
+				p.strings = grow(p.strings, &p.room_of_strings, sizeof(*p.strings));
 			p.strings[p.nr_strings++] = f.bytes;
 		} else if (f.number < NR_COMPACT) {
 			column[f.number] = f.bytes;
@@ -309,9 +307,9 @@ static void read_compact(struct bytes b, uint16_t cpu)
 		next_of(&column[10]);
 		string_at(next_of(&column[11]));
 		/* Flags came later than the other columns. */
-		e.flags = column[12].at < column[12].end &&
-			  next_of(&column[12]) & FLAG_INTERRUPT ?
-			  EVENT_IN_INTERRUPT : 0;
+		e.flags = column[12].at < column[12].end && next_of(&column[12]) & FLAG_INTERRUPT ?
+				  EVENT_IN_INTERRUPT :
+				  0;
 		add(e, none, none)->is_compact = true;
 	}
 }
@@ -328,8 +326,7 @@ static int compare_items(const void *a, const void *b)
 static void put_name(uint32_t pid, uint16_t cpu, struct bytes name)
 {
 	if (name.at)
-		sink_name(pid, cpu, (const char *)name.at,
-			  (size_t)(name.end - name.at));
+		sink_name(pid, cpu, (const char *)name.at, (size_t)(name.end - name.at));
 }
 
 static void put_item(struct item *i)
@@ -345,8 +342,7 @@ static void put_item(struct item *i)
 	} else if (i->is_compact) {
 		i->e.other = *current;
 	}
-	put_name(i->e.kind == EVENT_FORK ? i->e.other : i->e.pid, i->e.cpu,
-		 i->names[0]);
+	put_name(i->e.kind == EVENT_FORK ? i->e.other : i->e.pid, i->e.cpu, i->names[0]);
 	put_name(i->e.other, i->e.cpu, i->names[1]);
 	wrong = sink_put(i->e);
 	if (wrong)
@@ -412,7 +408,7 @@ static void read_packet(struct bytes b)
 static struct {
 	uint8_t *data;
 	size_t from, to, room;
-	uint64_t begin;		/* byte of the trace at which the data begins */
+	uint64_t begin; /* byte of the trace at which the data begins */
 	bool has_ended;
 } in;
 
@@ -472,8 +468,7 @@ uint64_t perfetto_read(const struct source *s, bool *is_cut)
 			break;
 		}
 		if (key >> 3 == 1)
-			read_packet((struct bytes){ in.data + in.from,
-						    in.data + in.from + length });
+			read_packet((struct bytes){ in.data + in.from, in.data + in.from + length });
 		in.from += length;
 		nr_packets++;
 	}

@@ -23,8 +23,8 @@
 struct sink_cpu {
 	bool has_events;
 	uint64_t nr_switches;
-	uint64_t nr_chosen;	/* wake-ups that chose it */
-	uint64_t nr_lost_before;	/* its first event */
+	uint64_t nr_chosen;	 /* wake-ups that chose it */
+	uint64_t nr_lost_before; /* its first event */
 };
 
 static struct {
@@ -34,15 +34,15 @@ static struct {
 	struct event events[SINK_EVENTS];
 	uint64_t counts[NR_EVENT_KINDS];
 	uint64_t first_ns, last_ns, begin_ns;
-	uint64_t nr_backward;	/* events earlier than one before them on their CPU */
+	uint64_t nr_backward; /* events earlier than one before them on their CPU */
 	uint32_t nr_cpus;
 	bool has_any;
 	struct sink_cpu cpus[RECORD_CPUS_MAX];
 	uint64_t cpu_ns[RECORD_CPUS_MAX];
-	char (*names)[NAME_BYTES];	/* by pid */
+	char (*names)[NAME_BYTES]; /* by pid */
 	/* anonymous: */
 	uint64_t key[2];
-	uint32_t *numbers;		/* by pid; NULL: names and pids are kept */
+	uint32_t *numbers; /* by pid; NULL: names and pids are kept */
 	uint32_t nr_numbers;
 	struct events_header header;
 } sink;
@@ -52,8 +52,8 @@ static void write_all(const void *data, size_t bytes)
 	int error = write_whole(sink.fd, data, bytes);
 
 	if (error)
-		refuse("%s: cannot be written: %s; make room and import again",
-		       sink.path, strerror(error));
+		refuse("%s: cannot be written: %s; make room and import again", sink.path,
+		       strerror(error));
 }
 
 static void append(const struct event *e)
@@ -121,7 +121,9 @@ static const char *check(const struct event *e)
 		 (e->kind == EVENT_MIGRATE && e->other >= RECORD_CPUS_MAX))
 		snprintf(wrong, sizeof(wrong), "CPU %u: at most %d are known",
 			 e->cpu >= RECORD_CPUS_MAX ? e->cpu :
-			 cpu >= RECORD_CPUS_MAX ? cpu : e->other, RECORD_CPUS_MAX);
+			 cpu >= RECORD_CPUS_MAX	   ? cpu :
+						     e->other,
+			 RECORD_CPUS_MAX);
 	else if (e->t_ns >> 63)
 		snprintf(wrong, sizeof(wrong), "the time %llu s is too large",
 			 (unsigned long long)(e->t_ns / 1000000000));
@@ -226,8 +228,7 @@ const char *sink_lost(uint64_t cpu, uint64_t nr)
 void sink_keep_header(const struct events_header *h)
 {
 	sink.header = *h;
-	sink.header.recorder_pid = h->recorder_pid < PIDS_MAX ?
-				   number_of(h->recorder_pid) : 0;
+	sink.header.recorder_pid = h->recorder_pid < PIDS_MAX ? number_of(h->recorder_pid) : 0;
 	if (sink.numbers)
 		sink.header.begin_wall_ns = 0;
 	see_cpu(h->nr_cpus - 1);
@@ -253,16 +254,11 @@ static void print_silent(void)
 static void print_counts(void)
 {
 	static const char *const names[NR_EVENT_KINDS] = {
-		[EVENT_SWITCH] = "sched_switch",
-		[EVENT_WAKING] = "sched_waking",
-		[EVENT_WAKEUP] = "sched_wakeup",
-		[EVENT_NEW] = "sched_wakeup_new",
-		[EVENT_MIGRATE] = "sched_migrate_task",
-		[EVENT_FORK] = "sched_process_fork",
-		[EVENT_EXIT] = "sched_process_exit",
-		[EVENT_EXEC] = "sched_process_exec",
-		[EVENT_YIELD] = "sched_yield",
-		[EVENT_RUNTIME] = "sched_stat_runtime",
+		[EVENT_SWITCH] = "sched_switch",	[EVENT_WAKING] = "sched_waking",
+		[EVENT_WAKEUP] = "sched_wakeup",	[EVENT_NEW] = "sched_wakeup_new",
+		[EVENT_MIGRATE] = "sched_migrate_task", [EVENT_FORK] = "sched_process_fork",
+		[EVENT_EXIT] = "sched_process_exit",	[EVENT_EXEC] = "sched_process_exec",
+		[EVENT_YIELD] = "sched_yield",		[EVENT_RUNTIME] = "sched_stat_runtime",
 	};
 	const char *comma = "";
 
@@ -270,8 +266,7 @@ static void print_counts(void)
 	for (int kind = 0; kind < NR_EVENT_KINDS; kind++) {
 		if (!names[kind])
 			continue;
-		printf("%s\"%s\":%llu", comma, names[kind],
-		       (unsigned long long)sink.counts[kind]);
+		printf("%s\"%s\":%llu", comma, names[kind], (unsigned long long)sink.counts[kind]);
 		comma = ",";
 	}
 	printf("}");
@@ -295,16 +290,15 @@ void sink_close(bool is_whole, uint64_t end_ns)
 		}
 	}
 	if (!h->begin_ns)
-		h->begin_ns = sink.begin_ns > sink.first_ns ? sink.begin_ns :
-							      sink.first_ns;
+		h->begin_ns = sink.begin_ns > sink.first_ns ? sink.begin_ns : sink.first_ns;
 	h->nr_cpus = sink.nr_cpus ? sink.nr_cpus : 1;
 	append(&end);
 	write_all(sink.events, sink.nr * sizeof(sink.events[0]));
 	if (pwrite(sink.fd, h, sizeof(*h), 0) != sizeof(*h) || close(sink.fd))
 		refuse("%s: cannot be written: %s", sink.path, strerror(errno));
 	printf("\"cpus\":%u,\"begins_late_ns\":%llu,\"backward\":%llu", h->nr_cpus,
-	       (unsigned long long)(sink.begin_ns > sink.first_ns ?
-				    sink.begin_ns - sink.first_ns : 0),
+	       (unsigned long long)(sink.begin_ns > sink.first_ns ? sink.begin_ns - sink.first_ns :
+								    0),
 	       (unsigned long long)sink.nr_backward);
 	print_counts();
 	print_silent();

@@ -33,8 +33,10 @@ static void rounds(uint64_t v[4], int nr)
 uint64_t siphash(const uint64_t key[2], const void *data, size_t bytes)
 {
 	uint64_t v[4] = {
-		key[0] ^ 0x736f6d6570736575, key[1] ^ 0x646f72616e646f6d,
-		key[0] ^ 0x6c7967656e657261, key[1] ^ 0x7465646279746573,
+		key[0] ^ 0x736f6d6570736575,
+		key[1] ^ 0x646f72616e646f6d,
+		key[0] ^ 0x6c7967656e657261,
+		key[1] ^ 0x7465646279746573,
 	};
 	size_t at = 0;
 

@@ -29,12 +29,12 @@ struct text {
 };
 
 struct head {
-	uint32_t pid;		/* 0: not known */
+	uint32_t pid; /* 0: not known */
 	uint64_t cpu;
 	uint64_t t_ns;
 	bool has_flags;
 	bool is_in_interrupt;
-	struct text event;	/* its name */
+	struct text event; /* its name */
 	struct text rest;
 };
 
@@ -64,8 +64,7 @@ static bool is_space(char c)
 
 static bool is_word(char c)
 {
-	return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-	       c == '_';
+	return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
 /* Return: after the digits, or NULL if there are none. Too large is UINT64_MAX. */
@@ -100,8 +99,7 @@ static const char *skip_spaces(const char *at, const char *end)
  * %s: a text of any length, the shortest with which the rest fits; %*: the same, not
  * kept; %w: up to a space; %u, %d: a number. All else stands for itself.
  */
-static bool match(const char *pattern, const char *at, const char *end,
-		  struct fields *f)
+static bool match(const char *pattern, const char *at, const char *end, struct fields *f)
 {
 	int nr = f->nr;
 
@@ -146,8 +144,7 @@ static bool match(const char *pattern, const char *at, const char *end,
 }
 
 /* The first of some patterns that fits. */
-static bool match_any(const char *const patterns[], struct text text,
-		      struct fields *f)
+static bool match_any(const char *const patterns[], struct text text, struct fields *f)
 {
 	for (; *patterns; patterns++) {
 		f->nr = 0;
@@ -174,8 +171,7 @@ static bool read_pid(const char *line, const char *at, uint32_t *pid)
 		at--;
 	if (at > line && at[-1] == ')') {
 		for (at--; at > line && at[-1] != '('; at--) {
-			if (!is_digit(at[-1]) && !is_space(at[-1]) &&
-			    at[-1] != '-')
+			if (!is_digit(at[-1]) && !is_space(at[-1]) && at[-1] != '-')
 				return false;
 		}
 		if (at-- == line || at == line || !is_space(at[-1]))
@@ -198,8 +194,7 @@ static bool read_pid(const char *line, const char *at, uint32_t *pid)
 	}
 	if (first[-1] != '-' && !is_space(first[-1]))
 		return false;
-	if (value == 1 && first[-1] == '-' &&
-	    (first - 1 == line || is_space(first[-2])))
+	if (value == 1 && first[-1] == '-' && (first - 1 == line || is_space(first[-2])))
 		value = 0;
 	*pid = value < UINT32_MAX ? (uint32_t)value : UINT32_MAX;
 	return true;
@@ -214,8 +209,8 @@ static const char *read_flags(const char *at, const char *end, struct head *h)
 	for (; stop < end && !is_space(*stop); stop++) {
 		if (!is_word(*stop) && *stop != '.' && *stop != '#')
 			return at;
-		is_in_interrupt |= *stop == 'h' || *stop == 's' || *stop == 'H' ||
-				   *stop == 'z' || *stop == 'Z';
+		is_in_interrupt |= *stop == 'h' || *stop == 's' || *stop == 'H' || *stop == 'z' ||
+				   *stop == 'Z';
 	}
 	if (stop - at < 4 || stop - at > 7 || stop == end)
 		return at;
@@ -244,8 +239,7 @@ static const char *read_time(const char *at, const char *end, uint64_t *t_ns)
 }
 
 /* From the '[' of the CPU on. Return: whether it is the head of an event. */
-static bool read_from_cpu(const char *line, const char *at, const char *end,
-			  struct head *h)
+static bool read_from_cpu(const char *line, const char *at, const char *end, struct head *h)
 {
 	const char *word;
 	uint64_t period;
@@ -309,14 +303,15 @@ static int32_t cpu_of(uint64_t number)
 
 static void put_name(const struct head *h, uint64_t pid, struct text name)
 {
-	sink_name(pid_of(pid), (uint16_t)h->cpu, name.at,
-		  (size_t)(name.end - name.at));
+	sink_name(pid_of(pid), (uint16_t)h->cpu, name.at, (size_t)(name.end - name.at));
 }
 
 static struct event event_of(const struct head *h, uint8_t kind, uint64_t pid)
 {
 	return (struct event){
-		.kind = kind, .cpu = (uint16_t)h->cpu, .t_ns = h->t_ns,
+		.kind = kind,
+		.cpu = (uint16_t)h->cpu,
+		.t_ns = h->t_ns,
 		.pid = pid_of(pid),
 	};
 }
@@ -338,8 +333,7 @@ static int32_t read_state(struct text text)
 			if (is_hex ? !isxdigit((unsigned char)*at) : !is_digit(*at))
 				return -1;
 			number = number * (is_hex ? 16 : 10) +
-				 (uint64_t)(is_digit(*at) ? *at - '0' :
-					    (*at | 32) - 'a' + 10);
+				 (uint64_t)(is_digit(*at) ? *at - '0' : (*at | 32) - 'a' + 10);
 			if (number > 0xffff)
 				return -1;
 		}
@@ -364,7 +358,8 @@ static const char *put_switch(const struct head *h)
 	static const char *const patterns[] = {
 		"prev_comm=%s prev_pid=%u prev_prio=%d prev_state=%w ==> "
 		"next_comm=%s next_pid=%u next_prio=%d",
-		"%s:%u [%d] %w ==> %s:%u [%d]", NULL,
+		"%s:%u [%d] %w ==> %s:%u [%d]",
+		NULL,
 	};
 	struct event e = event_of(h, EVENT_SWITCH, 0);
 	struct fields f;
@@ -386,7 +381,8 @@ static const char *put_wake(const struct head *h)
 {
 	static const char *const patterns[] = {
 		"comm=%s pid=%u prio=%d%* target_cpu=%u",
-		"%s:%u [%d]%* CPU:%u", NULL,
+		"%s:%u [%d]%* CPU:%u",
+		NULL,
 	};
 	struct event e = event_of(h, EVENT_WAKING, 0);
 	struct fields f;
@@ -410,7 +406,8 @@ static const char *put_wake(const struct head *h)
 static const char *put_migrate(const struct head *h)
 {
 	static const char *const patterns[] = {
-		"comm=%* pid=%u prio=%d orig_cpu=%u dest_cpu=%u", NULL,
+		"comm=%* pid=%u prio=%d orig_cpu=%u dest_cpu=%u",
+		NULL,
 	};
 	struct event e = event_of(h, EVENT_MIGRATE, 0);
 	struct fields f;
@@ -426,7 +423,8 @@ static const char *put_migrate(const struct head *h)
 static const char *put_fork(const struct head *h)
 {
 	static const char *const patterns[] = {
-		"comm=%s pid=%u child_comm=%* child_pid=%u", NULL,
+		"comm=%s pid=%u child_comm=%* child_pid=%u",
+		NULL,
 	};
 	struct event e = event_of(h, EVENT_FORK, 0);
 	struct fields f;
@@ -443,7 +441,10 @@ static const char *put_fork(const struct head *h)
 static const char *put_exit(const struct head *h)
 {
 	static const char *const patterns[] = {
-		"comm=%* pid=%u", "pid=%u", "%*:%u [", NULL,
+		"comm=%* pid=%u",
+		"pid=%u",
+		"%*:%u [",
+		NULL,
 	};
 	struct fields f;
 
@@ -455,7 +456,8 @@ static const char *put_exit(const struct head *h)
 static const char *put_exec(const struct head *h)
 {
 	static const char *const patterns[] = {
-		"filename=%* pid=%u old_pid=%u", NULL,
+		"filename=%* pid=%u old_pid=%u",
+		NULL,
 	};
 	struct event e = event_of(h, EVENT_EXEC, 0);
 	struct fields f;
@@ -470,9 +472,8 @@ static const char *put_exec(const struct head *h)
 static const char *put_runtime(const struct head *h)
 {
 	static const char *const patterns[] = {
-		"comm=%* pid=%u runtime=%u", "pid=%u runtime=%u",
-		"%*:%u [%*runtime=%u", "%*:%u [%*runtime:%u", "%*:%u [%*runtime: %u",
-		NULL,
+		"comm=%* pid=%u runtime=%u", "pid=%u runtime=%u",    "%*:%u [%*runtime=%u",
+		"%*:%u [%*runtime:%u",	     "%*:%u [%*runtime: %u", NULL,
 	};
 	struct event e = event_of(h, EVENT_RUNTIME, 0);
 	struct fields f;
@@ -490,10 +491,10 @@ static const struct {
 	const char *name;
 	const char *(*put)(const struct head *h);
 } handlers[] = {
-	{ "sched_switch", put_switch }, { "sched_waking", put_wake },
-	{ "sched_wakeup", put_wake }, { "sched_wakeup_new", put_wake },
+	{ "sched_switch", put_switch },	       { "sched_waking", put_wake },
+	{ "sched_wakeup", put_wake },	       { "sched_wakeup_new", put_wake },
 	{ "sched_migrate_task", put_migrate }, { "sched_process_fork", put_fork },
-	{ "sched_process_exit", put_exit }, { "sched_process_exec", put_exec },
+	{ "sched_process_exit", put_exit },    { "sched_process_exec", put_exec },
 	{ "sched_stat_runtime", put_runtime },
 };
 
@@ -520,17 +521,19 @@ static const char *put(const struct head *h)
 static bool read_lost(const char *line, const char *end, const char **wrong)
 {
 	static const char *const patterns[] = {
-		"%*CPU:%u [LOST %u EVENTS]", "%*CPU:%u [%u EVENTS DROPPED]",
-		"%*CPU:%u [%u EVENTS]", "%*CPU %u: [LOST %u EVENTS]",
+		"%*CPU:%u [LOST %u EVENTS]",
+		"%*CPU:%u [%u EVENTS DROPPED]",
+		"%*CPU:%u [%u EVENTS]",
+		"%*CPU %u: [LOST %u EVENTS]",
 		"%*CPU %u: [%u EVENTS DROPPED]",
 		"%*[%u] %*PERF_RECORD_LOST lost %u",
-		"%*[%u] %*PERF_RECORD_LOST_SAMPLES lost %u", NULL,
+		"%*[%u] %*PERF_RECORD_LOST_SAMPLES lost %u",
+		NULL,
 	};
 	size_t bytes = (size_t)(end - line);
 	struct fields f;
 
-	if ((!memmem(line, bytes, " EVENTS", 7) &&
-	     !memmem(line, bytes, "PERF_RECORD_LOST", 16)) ||
+	if ((!memmem(line, bytes, " EVENTS", 7) && !memmem(line, bytes, "PERF_RECORD_LOST", 16)) ||
 	    !match_any(patterns, (struct text){ line, end }, &f))
 		return false;
 	*wrong = sink_lost(f.number[0], f.number[1]);
@@ -547,8 +550,7 @@ static bool is_headless(const char *line, const char *end)
 			size_t bytes = strlen(handlers[i].name);
 
 			if ((size_t)(end - at) > bytes + 1 && at[bytes] == ':' &&
-			    is_space(at[bytes + 1]) &&
-			    !memcmp(at, handlers[i].name, bytes))
+			    is_space(at[bytes + 1]) && !memcmp(at, handlers[i].name, bytes))
 				return true;
 		}
 		at++;
@@ -565,6 +567,5 @@ const char *text_line(const char *line, const char *end, bool is_page)
 		return put(&h);
 	if (read_lost(line, end, &wrong) || is_page || line == end || *line == '#')
 		return wrong;
-	return is_headless(line, end) ?
-	       "an event without task, CPU and time before it" : NULL;
+	return is_headless(line, end) ? "an event without task, CPU and time before it" : NULL;
 }

@@ -73,8 +73,7 @@ static int set_affinity(const struct command *c)
 
 static int open_output(const char *path)
 {
-	return open(path ? path : "/dev/null",
-		    O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+	return open(path ? path : "/dev/null", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
 }
 
 static int set_output(const struct command *c)
@@ -111,15 +110,13 @@ void become_command(const struct command *c, int go_fd, int status_fd)
 		refuse(status_fd, FAILURE_AFFINITY);
 	if (c->priority && c->priority >= own_priority) {
 		errno = EPERM;
-		refuse(status_fd, own_priority ? FAILURE_WATCHDOG :
-						 FAILURE_SCHEDULER);
+		refuse(status_fd, own_priority ? FAILURE_WATCHDOG : FAILURE_SCHEDULER);
 	}
 	if (c->is_trial)
 		ptrace(PTRACE_TRACEME, 0, NULL, NULL);
 	if (set_scheduler(c))
 		refuse(status_fd, FAILURE_SCHEDULER);
-	if (write(status_fd, &good, sizeof(good)) != sizeof(good) ||
-	    read(go_fd, &go, 1) != 1)
+	if (write(status_fd, &good, sizeof(good)) != sizeof(good) || read(go_fd, &go, 1) != 1)
 		_exit(127);
 	execvp(c->argv[0], c->argv);
 	refuse(status_fd, FAILURE_EXEC);

@@ -36,9 +36,9 @@
 struct keeper {
 	const struct command *command;
 	struct report report;
-	pid_t pid;		/* of the command; 0: it has been reaped */
-	bool has_tree;		/* a process of it is left */
-	int status_fd;		/* the command's words before it is one */
+	pid_t pid;     /* of the command; 0: it has been reaped */
+	bool has_tree; /* a process of it is left */
+	int status_fd; /* the command's words before it is one */
 	int go_fd;
 	int launcher_fd;
 	int signals_fd;
@@ -47,10 +47,8 @@ struct keeper {
 
 static void add_usage(struct usage *to, const struct rusage *r)
 {
-	to->user_us += (uint64_t)r->ru_utime.tv_sec * 1000000 +
-		       (uint64_t)r->ru_utime.tv_usec;
-	to->system_us += (uint64_t)r->ru_stime.tv_sec * 1000000 +
-			 (uint64_t)r->ru_stime.tv_usec;
+	to->user_us += (uint64_t)r->ru_utime.tv_sec * 1000000 + (uint64_t)r->ru_utime.tv_usec;
+	to->system_us += (uint64_t)r->ru_stime.tv_sec * 1000000 + (uint64_t)r->ru_stime.tv_usec;
 	to->nr_voluntary += (uint64_t)r->ru_nvcsw;
 	to->nr_involuntary += (uint64_t)r->ru_nivcsw;
 	to->nr_major_faults += (uint64_t)r->ru_majflt;
@@ -105,8 +103,7 @@ static void handle_stop(struct keeper *k, pid_t pid, int status)
 	}
 	/* The first stop is exec's; from here on forks are events. */
 	ptrace(PTRACE_SETOPTIONS, pid, NULL,
-	       PTRACE_O_EXITKILL | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
-		       PTRACE_O_TRACECLONE);
+	       PTRACE_O_EXITKILL | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE);
 	ptrace(PTRACE_CONT, pid, NULL, sig == SIGTRAP ? 0 : sig);
 }
 
@@ -198,8 +195,7 @@ static bool await_ready(struct keeper *k)
 {
 	struct ready word = { FAILURE_START, EAGAIN };
 
-	if (k->pid > 0 && read(k->status_fd, &word, sizeof(word)) !=
-				  (ssize_t)sizeof(word))
+	if (k->pid > 0 && read(k->status_fd, &word, sizeof(word)) != (ssize_t)sizeof(word))
 		word = (struct ready){ FAILURE_START, ECHILD };
 	(void)!send(k->launcher_fd, &word, sizeof(word), MSG_NOSIGNAL);
 	return !word.failure;
@@ -267,8 +263,7 @@ static void watch(struct keeper *k, uint64_t timeout_ns)
 			return;
 		}
 		reap(k);
-		if (!k->has_tree || k->report.forks ||
-		    (k->command->is_whole && !k->pid))
+		if (!k->has_tree || k->report.forks || (k->command->is_whole && !k->pid))
 			return;
 	}
 }

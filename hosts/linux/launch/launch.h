@@ -33,37 +33,37 @@
 
 /* What is to be run. Strings lie in the request. */
 struct command {
-	uint32_t policy;	/* SCHED_* of Linux */
-	uint32_t priority;	/* 1..98 under SCHED_FIFO and SCHED_RR, else 0 */
+	uint32_t policy;   /* SCHED_* of Linux */
+	uint32_t priority; /* 1..98 under SCHED_FIFO and SCHED_RR, else 0 */
 	int32_t nice;
-	uint64_t runtime_ns;	/* SCHED_DEADLINE */
+	uint64_t runtime_ns; /* SCHED_DEADLINE */
 	uint64_t deadline_ns;
 	uint64_t period_ns;
-	bool has_cpus;		/* false: those of the launcher */
+	bool has_cpus;			     /* false: those of the launcher */
 	uint64_t cpus[LAUNCH_CPUS_MAX / 64]; /* a bit per CPU */
-	bool is_trial;		/* only find out whether it forks */
-	bool is_whole;		/* when it ends, so does its tree */
-	const char *folder;	/* NULL: here */
-	const char *input;	/* file for its stdin; NULL: empty */
-	const char *output;	/* file for its stdout and stderr */
-	const char *errors;	/* file for its stderr; NULL: as `output` */
-	char **argv;		/* NULL-ended */
+	bool is_trial;			     /* only find out whether it forks */
+	bool is_whole;			     /* when it ends, so does its tree */
+	const char *folder;		     /* NULL: here */
+	const char *input;		     /* file for its stdin; NULL: empty */
+	const char *output;		     /* file for its stdout and stderr */
+	const char *errors;		     /* file for its stderr; NULL: as `output` */
+	char **argv;			     /* NULL-ended */
 };
 
 struct request {
 	struct command commands[LAUNCH_COMMANDS_MAX];
-	uint32_t nr_commands;	/* the first is measured, the others are beside it */
-	uint64_t timeout_ns;	/* 0: none */
+	uint32_t nr_commands; /* the first is measured, the others are beside it */
+	uint64_t timeout_ns;  /* 0: none */
 };
 
 /* What came before a command's own end; `error` is an errno. */
 enum failure {
 	FAILURE_NONE,
-	FAILURE_START,		/* fork, pipe */
-	FAILURE_KEEPER,		/* it was killed: the command was not counted */
-	FAILURE_SURVIVOR,	/* some of the tree go on: they are another user's */
-	FAILURE_SCHEDULER,	/* the class was refused */
-	FAILURE_WATCHDOG,	/* nothing of higher priority could end it */
+	FAILURE_START,	   /* fork, pipe */
+	FAILURE_KEEPER,	   /* it was killed: the command was not counted */
+	FAILURE_SURVIVOR,  /* some of the tree go on: they are another user's */
+	FAILURE_SCHEDULER, /* the class was refused */
+	FAILURE_WATCHDOG,  /* nothing of higher priority could end it */
 	FAILURE_AFFINITY,
 	FAILURE_FOLDER,
 	FAILURE_OUTPUT,
@@ -72,14 +72,14 @@ enum failure {
 
 /* A keeper's words to the launcher, in this order; fixed size, one write each. */
 struct ready {
-	uint32_t failure;	/* enum failure */
+	uint32_t failure; /* enum failure */
 	int32_t error;
 };
 
 struct usage {
 	uint64_t user_us;
 	uint64_t system_us;
-	uint64_t nr_voluntary;		/* context switches */
+	uint64_t nr_voluntary; /* context switches */
 	uint64_t nr_involuntary;
 	uint64_t nr_major_faults;
 	uint64_t nr_minor_faults;
@@ -89,19 +89,19 @@ struct usage {
 };
 
 struct report {
-	uint32_t failure;		/* enum failure: at exec */
+	uint32_t failure; /* enum failure: at exec */
 	int32_t error;
-	int32_t exit_code;		/* -1: ended by a signal */
+	int32_t exit_code; /* -1: ended by a signal */
 	int32_t signal;
 	bool has_timed_out;
-	bool was_ended;			/* as the launcher asked */
-	bool forks;			/* a trial's answer */
-	uint64_t start_ns;		/* CLOCK_MONOTONIC: it was let go */
-	uint64_t end_ns;		/* it ended */
-	uint64_t tree_end_ns;		/* the last of its tree ended */
-	uint64_t run_delay_ns;		/* its first thread waited for a CPU */
-	struct usage own;		/* and of children that it waited for */
-	struct usage orphans;		/* that outlived their parents */
+	bool was_ended;	       /* as the launcher asked */
+	bool forks;	       /* a trial's answer */
+	uint64_t start_ns;     /* CLOCK_MONOTONIC: it was let go */
+	uint64_t end_ns;       /* it ended */
+	uint64_t tree_end_ns;  /* the last of its tree ended */
+	uint64_t run_delay_ns; /* its first thread waited for a CPU */
+	struct usage own;      /* and of children that it waited for */
+	struct usage orphans;  /* that outlived their parents */
 	uint32_t nr_orphans;
 };
 

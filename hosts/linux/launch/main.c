@@ -31,7 +31,7 @@
 
 struct kept {
 	pid_t pid;
-	int fd;			/* to the keeper; -1: it has reported */
+	int fd; /* to the keeper; -1: it has reported */
 	bool is_ready;
 	struct report report;
 };
@@ -68,16 +68,11 @@ static void rise_above(void)
 /* ---- answers --------------------------------------------------------------- */
 
 static const char *const FAILURES[] = {
-	[FAILURE_NONE] = "none",
-	[FAILURE_START] = "start",
-	[FAILURE_KEEPER] = "keeper",
-	[FAILURE_SURVIVOR] = "survivor",
-	[FAILURE_SCHEDULER] = "scheduler",
-	[FAILURE_WATCHDOG] = "watchdog",
-	[FAILURE_AFFINITY] = "affinity",
-	[FAILURE_FOLDER] = "folder",
-	[FAILURE_OUTPUT] = "output",
-	[FAILURE_EXEC] = "exec",
+	[FAILURE_NONE] = "none",	   [FAILURE_START] = "start",
+	[FAILURE_KEEPER] = "keeper",	   [FAILURE_SURVIVOR] = "survivor",
+	[FAILURE_SCHEDULER] = "scheduler", [FAILURE_WATCHDOG] = "watchdog",
+	[FAILURE_AFFINITY] = "affinity",   [FAILURE_FOLDER] = "folder",
+	[FAILURE_OUTPUT] = "output",	   [FAILURE_EXEC] = "exec",
 };
 
 static void print_number(const char *name, uint64_t value)
@@ -96,18 +91,16 @@ static void print_usage(const char *name, const struct usage *u)
 	print_number("minor_faults", u->nr_minor_faults);
 	print_number("blocks_in", u->nr_blocks_in);
 	print_number("blocks_out", u->nr_blocks_out);
-	printf("\"resident_kib_max\":%llu},",
-	       (unsigned long long)u->resident_kib_max);
+	printf("\"resident_kib_max\":%llu},", (unsigned long long)u->resident_kib_max);
 }
 
 static void print_report(const struct report *r)
 {
-	printf("{\"failure\":\"%s\",\"error\":%d,", FAILURES[r->failure],
-	       r->error);
+	printf("{\"failure\":\"%s\",\"error\":%d,", FAILURES[r->failure], r->error);
 	printf("\"exit_code\":%d,\"signal\":%d,", r->exit_code, r->signal);
 	printf("\"has_timed_out\":%s,\"was_ended\":%s,\"forks\":%s,",
-	       r->has_timed_out ? "true" : "false",
-	       r->was_ended ? "true" : "false", r->forks ? "true" : "false");
+	       r->has_timed_out ? "true" : "false", r->was_ended ? "true" : "false",
+	       r->forks ? "true" : "false");
 	print_number("start_ns", r->start_ns);
 	print_number("end_ns", r->end_ns);
 	print_number("tree_end_ns", r->tree_end_ns);
@@ -136,8 +129,7 @@ static void answer_wrong(const char *wrong)
 
 /* ---- keepers --------------------------------------------------------------- */
 
-static void start_keeper(const struct request *request, uint32_t i,
-			 struct kept *kept)
+static void start_keeper(const struct request *request, uint32_t i, struct kept *kept)
 {
 	int pair[2];
 
@@ -190,8 +182,7 @@ static void hear_report(struct kept *kept)
 {
 	struct report *report = &kept->report;
 
-	if (recv(kept->fd, report, sizeof(*report), 0) ==
-	    (ssize_t)sizeof(*report))
+	if (recv(kept->fd, report, sizeof(*report), 0) == (ssize_t)sizeof(*report))
 		return;
 	report->failure = FAILURE_KEEPER;
 	report->error = ECHILD;
@@ -277,8 +268,7 @@ static bool serve_one(void)
 
 	if (!fgets(line, sizeof(line), stdin))
 		return false;
-	if (sscanf(line, "run %lu", &bytes) != 1 ||
-	    bytes > LAUNCH_REQUEST_BYTES_MAX) {
+	if (sscanf(line, "run %lu", &bytes) != 1 || bytes > LAUNCH_REQUEST_BYTES_MAX) {
 		answer_wrong("a request begins with: run BYTES");
 		return false;
 	}

@@ -37,8 +37,7 @@ static const char *value_of(const char *word, const char *key)
 {
 	size_t length = strlen(key);
 
-	return strncmp(word, key, length) || word[length] != '=' ?
-		       NULL : word + length + 1;
+	return strncmp(word, key, length) || word[length] != '=' ? NULL : word + length + 1;
 }
 
 static bool set_number(const char *word, const char *key, uint64_t *to)
@@ -104,18 +103,13 @@ static const char *parse_command(struct words *w, struct command *c)
 			return parse_argv(w, argc, c);
 		}
 		if (!set_number(word, "policy", &policy) &&
-		    !set_number(word, "priority", &priority) &&
-		    !set_number(word, "nice", &nice) &&
+		    !set_number(word, "priority", &priority) && !set_number(word, "nice", &nice) &&
 		    !set_number(word, "runtime_ns", &c->runtime_ns) &&
 		    !set_number(word, "deadline_ns", &c->deadline_ns) &&
-		    !set_number(word, "period_ns", &c->period_ns) &&
-		    !set_cpu(word, c) &&
-		    !set_number(word, "trial", &trial) &&
-		    !set_number(word, "whole", &whole) &&
-		    !set_text(word, "folder", &c->folder) &&
-		    !set_text(word, "input", &c->input) &&
-		    !set_text(word, "output", &c->output) &&
-		    !set_text(word, "errors", &c->errors))
+		    !set_number(word, "period_ns", &c->period_ns) && !set_cpu(word, c) &&
+		    !set_number(word, "trial", &trial) && !set_number(word, "whole", &whole) &&
+		    !set_text(word, "folder", &c->folder) && !set_text(word, "input", &c->input) &&
+		    !set_text(word, "output", &c->output) && !set_text(word, "errors", &c->errors))
 			return "an unknown setting";
 	}
 	return "a command without argc";
@@ -136,8 +130,7 @@ const char *parse_request(char *text, size_t bytes, struct request *request)
 		else if (request->nr_commands == LAUNCH_COMMANDS_MAX)
 			wrong = "too many commands";
 		else
-			wrong = parse_command(
-				&w, &request->commands[request->nr_commands++]);
+			wrong = parse_command(&w, &request->commands[request->nr_commands++]);
 	}
 	if (!wrong && w.at != w.end)
 		wrong = "a word without its end";

@@ -33,10 +33,8 @@ static u64 add_events(const char *path, char *text, u64 used)
 
 	if (!file)
 		return used;
-	while (used + 100 < TEXT_BYTES &&
-	       fscanf(file, "%63s %llu", name, &count) == 2)
-		used += snprintf(text + used, TEXT_BYTES - used,
-				 "event %s %llu\n", name, count);
+	while (used + 100 < TEXT_BYTES && fscanf(file, "%63s %llu", name, &count) == 2)
+		used += snprintf(text + used, TEXT_BYTES - used, "event %s %llu\n", name, count);
 	fclose(file);
 	return used;
 }
@@ -52,13 +50,10 @@ void count_send(struct bpf_object *object)
 		u32 bytes = sizeof(info);
 
 		if (used + 200 > sizeof(text) ||
-		    bpf_prog_get_info_by_fd(bpf_program__fd(program), &info,
-					    &bytes))
+		    bpf_prog_get_info_by_fd(bpf_program__fd(program), &info, &bytes))
 			break;
-		used += snprintf(text + used, sizeof(text) - used,
-				 "call %.100s %llu %llu\n",
-				 bpf_program__name(program), info.run_cnt,
-				 info.run_time_ns);
+		used += snprintf(text + used, sizeof(text) - used, "call %.100s %llu %llu\n",
+				 bpf_program__name(program), info.run_cnt, info.run_time_ns);
 	}
 	used = add_events(EVENTS, text, used);
 	frame_bytes("counts", text, used);

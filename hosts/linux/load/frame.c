@@ -40,10 +40,7 @@ void frame_to_file(int fd)
 
 static void send_to_port(const void *data, u64 bytes)
 {
-	__asm__ volatile("rep outsb"
-			 : "+S"(data), "+c"(bytes)
-			 : "d"((u16)DEBUG_PORT)
-			 : "memory");
+	__asm__ volatile("rep outsb" : "+S"(data), "+c"(bytes) : "d"((u16)DEBUG_PORT) : "memory");
 }
 
 static void send_bytes(const char *data, u64 bytes)
@@ -56,7 +53,7 @@ static void send_bytes(const char *data, u64 bytes)
 		ssize_t n = write(frame_fd, data, bytes);
 
 		if (n < 0 && errno != EINTR)
-			return;	/* no reader: there is nothing to tell it */
+			return; /* no reader: there is nothing to tell it */
 		if (n > 0) {
 			data += n;
 			bytes -= n;
@@ -97,8 +94,7 @@ void frame_file(const char *name, const char *path)
 
 	if (fd < 0)
 		return;
-	while (used < sizeof(text) &&
-	       (n = read(fd, text + used, sizeof(text) - used)) > 0)
+	while (used < sizeof(text) && (n = read(fd, text + used, sizeof(text) - used)) > 0)
 		used += n;
 	close(fd);
 	frame_bytes(name, text, used);

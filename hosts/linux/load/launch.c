@@ -81,7 +81,7 @@ void launch_constants(struct policy *policy)
 struct record {
 	char kind[8];
 	char name[128];
-	int of;				/* the variable's size; the CPU, -1: not of a per-CPU map */
+	int of; /* the variable's size; the CPU, -1: not of a per-CPU map */
 	u32 key_bytes, value_bytes;
 	char *key, *value;
 };
@@ -92,7 +92,8 @@ static bool read_record(FILE *file, struct record *r)
 	u64 bytes;
 
 	if (fscanf(file, "%7s %127s %d %u %u", r->kind, r->name, &r->of, &r->key_bytes,
-		   &r->value_bytes) != 5 || fgetc(file) != '\n')
+		   &r->value_bytes) != 5 ||
+	    fgetc(file) != '\n')
 		return false;
 	bytes = (u64)r->key_bytes + r->value_bytes;
 	r->key = malloc(bytes + 1);
@@ -161,7 +162,7 @@ static int write_map(struct policy *policy, const struct record *r)
 	if (bpf_map__value_size(map) != r->value_bytes)
 		return -EINVAL;
 	return r->of >= 0 ? update_percpu(map, r) :
-	       bpf_map_update_elem(bpf_map__fd(map), r->key, r->value, BPF_ANY);
+			    bpf_map_update_elem(bpf_map__fd(map), r->key, r->value, BPF_ANY);
 }
 
 #define ARENA_AT (1ULL << 44)	/* as hosts/sim/image.c writes addresses */
@@ -223,8 +224,9 @@ static int run_program(struct bpf_object *object, const char *name, void *input,
 
 	if (!failed && !(s32)run.retval)
 		return 0;
-	frame_text("refused", program ? "its program %s returned %d\n" :
-		   "it has no program %s to call\n", name, failed ? failed : (s32)run.retval);
+	frame_text("refused",
+		   program ? "its program %s returned %d\n" : "it has no program %s to call\n",
+		   name, failed ? failed : (s32)run.retval);
 	return -1;
 }
 
@@ -257,9 +259,9 @@ int launch_image(struct policy *policy, const char *path, bool is_loaded)
 	snprintf(r.name, sizeof(r.name), "%s", path);
 	while (!failed && read_record(file, &r)) {
 		if (is_loaded != !strcmp(r.kind, "data"))
-			failed = !is_loaded ? write_variable(policy, &r) :
+			failed = !is_loaded		? write_variable(policy, &r) :
 				 strcmp(r.kind, "call") ? write_loaded(policy, &r) :
-				 call_again(policy_object(policy), &r);
+							  call_again(policy_object(policy), &r);
 		free(r.key);
 	}
 	if (file)

@@ -63,10 +63,8 @@ static int layout_read(struct layout *l, int fd)
 	l->info.jited_line_info_rec_size = counts.jited_line_info_rec_size;
 	l->info.jited_ksyms = (u64)array(counts.nr_jited_ksyms, 8);
 	l->info.jited_func_lens = (u64)array(counts.nr_jited_func_lens, 4);
-	l->info.func_info = (u64)array(counts.nr_func_info,
-				       counts.func_info_rec_size);
-	l->info.line_info = (u64)array(counts.nr_line_info,
-				       counts.line_info_rec_size);
+	l->info.func_info = (u64)array(counts.nr_func_info, counts.func_info_rec_size);
+	l->info.line_info = (u64)array(counts.nr_line_info, counts.line_info_rec_size);
 	l->info.jited_line_info = (u64)array(counts.nr_jited_line_info,
 					     counts.jited_line_info_rec_size);
 	bytes = sizeof(l->info);
@@ -78,8 +76,8 @@ static int layout_read(struct layout *l, int fd)
 	return -1;
 }
 
-static void write_line(const struct btf *btf, const struct bpf_line_info *at,
-		       char *text, u64 text_bytes)
+static void write_line(const struct btf *btf, const struct bpf_line_info *at, char *text,
+		       u64 text_bytes)
 {
 	const char *source = btf__name_by_offset(btf, at->line_off);
 	const char *file = btf__name_by_offset(btf, at->file_name_off);
@@ -92,18 +90,15 @@ static void write_line(const struct btf *btf, const struct bpf_line_info *at,
 }
 
 /* Number of the function of that name (up to a '+') in a program, or -1. */
-static int find_function(const struct layout *l, const struct btf *btf,
-			 const char *name)
+static int find_function(const struct layout *l, const struct btf *btf, const char *name)
 {
 	u64 name_bytes = strcspn(name, "+");
 	u32 i;
 
 	for (i = 0; i < l->info.nr_func_info && i < l->info.nr_jited_ksyms; i++) {
-		const struct bpf_func_info *function =
-			(void *)(l->info.func_info +
-				 i * l->info.func_info_rec_size);
-		const struct btf_type *type =
-			btf__type_by_id(btf, function->type_id);
+		const struct bpf_func_info *function = (void *)(l->info.func_info +
+								i * l->info.func_info_rec_size);
+		const struct btf_type *type = btf__type_by_id(btf, function->type_id);
 		const char *its = btf__name_by_offset(btf, type->name_off);
 
 		if (strlen(its) == name_bytes && !strncmp(its, name, name_bytes))
@@ -118,19 +113,18 @@ static const struct bpf_line_info *line_info(const struct layout *l, u32 i)
 }
 
 /* The line of an instruction of the function that is number @function. */
-static const struct bpf_line_info *
-line_at(const struct layout *l, int function, u64 offset)
+static const struct bpf_line_info *line_at(const struct layout *l, int function, u64 offset)
 {
 	const u64 *starts = (void *)l->info.jited_ksyms;
 
 	/* What stands on a stack is where a call returns to. */
-	return bpf_prog_linfo__lfind_addr_func(
-		l->lines, starts[function] + offset - (offset > 0), function, 0);
+	return bpf_prog_linfo__lfind_addr_func(l->lines, starts[function] + offset - (offset > 0),
+					       function, 0);
 }
 
 /* The only line of a program with @call in its text; NULL: none, or several. */
-static const struct bpf_line_info *
-line_with(const struct layout *l, const struct btf *btf, const char *call)
+static const struct bpf_line_info *line_with(const struct layout *l, const struct btf *btf,
+					     const char *call)
 {
 	const struct bpf_line_info *found = NULL;
 	u32 i;
@@ -141,8 +135,8 @@ line_with(const struct layout *l, const struct btf *btf, const char *call)
 
 		if (!text || !strstr(text, call))
 			continue;
-		if (found && BPF_LINE_INFO_LINE_NUM(found->line_col) !=
-			     BPF_LINE_INFO_LINE_NUM(at->line_col))
+		if (found &&
+		    BPF_LINE_INFO_LINE_NUM(found->line_col) != BPF_LINE_INFO_LINE_NUM(at->line_col))
 			return NULL;
 		found = at;
 	}
@@ -150,8 +144,7 @@ line_with(const struct layout *l, const struct btf *btf, const char *call)
 }
 
 /* Where function NAME of "NAME+0xOFFSET" of any program was. */
-static bool line_of_symbol(struct bpf_object *object, const char *symbol,
-			   char *text, u64 text_bytes)
+static bool line_of_symbol(struct bpf_object *object, const char *symbol, char *text, u64 text_bytes)
 {
 	const struct btf *btf = bpf_object__btf(object);
 	const struct bpf_line_info *at = NULL;
@@ -177,8 +170,7 @@ static bool line_of_symbol(struct bpf_object *object, const char *symbol,
 	return false;
 }
 
-static bool line_of_stack(struct bpf_object *object, const char *said,
-			  char *text, u64 text_bytes)
+static bool line_of_stack(struct bpf_object *object, const char *said, char *text, u64 text_bytes)
 {
 	while ((said = strstr(said, PREFIX))) {
 		said += strlen(PREFIX);
@@ -191,8 +183,8 @@ static bool line_of_stack(struct bpf_object *object, const char *said,
 }
 
 /* In the callback @member: its only line with @call, or else its first line. */
-static bool line_of_callback(struct bpf_object *object, const char *member,
-			     const char *call, char *text, u64 text_bytes)
+static bool line_of_callback(struct bpf_object *object, const char *member, const char *call,
+			     char *text, u64 text_bytes)
 {
 	const struct btf *btf = bpf_object__btf(object);
 	u64 member_chars = strlen(member);
@@ -204,8 +196,7 @@ static bool line_of_callback(struct bpf_object *object, const char *member,
 		const struct bpf_line_info *at = NULL;
 		u64 chars = strlen(name);
 
-		if (chars < member_chars ||
-		    strcmp(name + chars - member_chars, member) ||
+		if (chars < member_chars || strcmp(name + chars - member_chars, member) ||
 		    layout_read(&l, bpf_program__fd(program)))
 			continue;
 		if (call)
@@ -220,8 +211,7 @@ static bool line_of_callback(struct bpf_object *object, const char *member,
 	return false;
 }
 
-bool line_of(struct bpf_object *object, const char *said, char *text,
-	     u64 text_bytes)
+bool line_of(struct bpf_object *object, const char *said, char *text, u64 text_bytes)
 {
 	if (!bpf_object__btf(object))
 		return false;
@@ -232,7 +222,6 @@ bool line_of(struct bpf_object *object, const char *said, char *text,
 	if (!strstr(said, " DSQ "))
 		return false;
 	/* Noticed when the callback had returned: its caller is on the stack. */
-	return line_of_callback(object, strstr(said, "do_enqueue_task") ?
-				"enqueue" : "dispatch", "scx_bpf_dsq_",
-				text, text_bytes);
+	return line_of_callback(object, strstr(said, "do_enqueue_task") ? "enqueue" : "dispatch",
+				"scx_bpf_dsq_", text, text_bytes);
 }

@@ -30,8 +30,7 @@
 void frame_to_port(void);
 void frame_to_file(int fd);
 void frame_bytes(const char *name, const void *data, u64 bytes);
-void frame_text(const char *name, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
+void frame_text(const char *name, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Sends what the file holds; nothing where it cannot be read. */
 void frame_file(const char *name, const char *path);
 
@@ -93,8 +92,7 @@ int launch_call(struct bpf_object *object, const char *name, u64 input);
  * tasks that it then forgets or puts into the wrong queue.
  * Return: whether there is such a line.
  */
-bool line_of(struct bpf_object *object, const char *said, char *text,
-	     u64 text_bytes);
+bool line_of(struct bpf_object *object, const char *said, char *text, u64 text_bytes);
 
 /* From here on the kernel counts calls; it costs some 20 ns each. */
 void count_init(void);

@@ -38,14 +38,16 @@ struct options {
 	const char *object;
 	bool is_partial;
 	int every_ms;
-	int heartbeat_ms;	/* 0: none is expected */
+	int heartbeat_ms; /* 0: none is expected */
 };
 
 static int usage(const char *what)
 {
-	fprintf(stderr, "schedlab-load: %s\nusage: schedlab-load OBJECT "
+	fprintf(stderr,
+		"schedlab-load: %s\nusage: schedlab-load OBJECT "
 		"[--set KNOB=VALUE]... [--partial] [--every-ms N] "
-		"[--heartbeat-ms N]\n", what);
+		"[--heartbeat-ms N]\n",
+		what);
 	return 2;
 }
 
@@ -153,8 +155,7 @@ static void watch(struct policy *policy, int signals, const struct options *o)
 		if (fds[1].revents)
 			heard_ms = t_ms;
 		if (o->heartbeat_ms && t_ms - heard_ms >= (u64)o->heartbeat_ms) {
-			frame_text("silent", "%llu",
-				   (unsigned long long)(t_ms - heard_ms));
+			frame_text("silent", "%llu", (unsigned long long)(t_ms - heard_ms));
 			break;
 		}
 	}
@@ -188,8 +189,7 @@ int main(int argc, char **argv)
 	policy = policy_open(o.object);
 	if (!policy)
 		return 1;
-	if (!set_knobs(policy, argc, argv) &&
-	    !(o.is_partial && policy_take_partly(policy)) &&
+	if (!set_knobs(policy, argc, argv) && !(o.is_partial && policy_take_partly(policy)) &&
 	    !policy_load(policy)) {
 		count_init();
 		tell_attributes(policy);

@@ -39,13 +39,13 @@ struct knob {
 
 struct policy {
 	char path[256];
-	struct knob knobs[KNOBS_MAX];	/* set so far, to be set once more */
+	struct knob knobs[KNOBS_MAX]; /* set so far, to be set once more */
 	u32 nr_knobs;
-	char image[256];		/* what its launch() left behind; "": it has none */
+	char image[256]; /* what its launch() left behind; "": it has none */
 	struct bpf_object *object;
 	struct bpf_link *link;
 	struct bpf_map *ops;
-	int kmsg_fd;		/* what the kernel says from attaching on */
+	int kmsg_fd; /* what the kernel says from attaching on */
 	bool is_partial;
 	bool is_loaded;
 	bool was_attached;
@@ -71,8 +71,7 @@ static int on_print(enum libbpf_print_level level, const char *fmt, va_list args
 
 static int refuse(const char *what, int error)
 {
-	frame_text("refused", "%s: %s\n%.*s", what, strerror(abs(error)),
-		   (int)said_bytes, said);
+	frame_text("refused", "%s: %s\n%.*s", what, strerror(abs(error)), (int)said_bytes, said);
 	return -1;
 }
 
@@ -104,8 +103,8 @@ struct policy *policy_open(const char *path)
 }
 
 /* Where a variable lies in a section of data, by the type information. */
-static const struct btf_var_secinfo *find_variable(const struct bpf_object *object,
-						   const char *in, const char *name)
+static const struct btf_var_secinfo *find_variable(const struct bpf_object *object, const char *in,
+						   const char *name)
 {
 	const struct btf *btf = bpf_object__btf(object);
 	s32 id = btf ? btf__find_by_name_kind(btf, in, BTF_KIND_DATASEC) : -1;
@@ -177,8 +176,7 @@ static void remember(struct policy *policy, const char *knob, u64 value)
 static u64 *find_flags(const struct bpf_object *object, struct bpf_map *ops)
 {
 	const struct btf *btf = bpf_object__btf(object);
-	s32 id = btf ? btf__find_by_name_kind(btf, "sched_ext_ops",
-					      BTF_KIND_STRUCT) : -1;
+	s32 id = btf ? btf__find_by_name_kind(btf, "sched_ext_ops", BTF_KIND_STRUCT) : -1;
 	const struct btf_member *member;
 	const struct btf_type *type;
 	size_t bytes = 0;
@@ -282,10 +280,8 @@ static int report_programs(struct bpf_object *object, u32 *insns)
 			counts = found++;
 		*insns = counts ? strtoul(counts + 10, NULL, 10) : 0;
 		/* The end of a long text is where the fault is. */
-		found = logs[n] + (strlen(logs[n]) > 6000 ?
-				   strlen(logs[n]) - 6000 : 0);
-		frame_text("program", "%s %u\n%s", bpf_program__name(program),
-			   *insns, found);
+		found = logs[n] + (strlen(logs[n]) > 6000 ? strlen(logs[n]) - 6000 : 0);
+		frame_text("program", "%s %u\n%s", bpf_program__name(program), *insns, found);
 		n++;
 	}
 	return n;
@@ -322,8 +318,7 @@ int policy_load(struct policy *policy)
 			explain(policy, nr - 1);
 		return refuse("the kernel refuses the policy", failed);
 	}
-	if ((policy->image[0] && launch_image(policy, policy->image, true)) ||
-	    make_calls(policy))
+	if ((policy->image[0] && launch_image(policy, policy->image, true)) || make_calls(policy))
 		return -1;
 	policy->is_loaded = true;
 	frame_text("loaded", "%s", "");
@@ -363,8 +358,7 @@ bool policy_is_attached(const struct policy *policy)
 
 int policy_map(struct policy *policy, const char *name, u32 *value_bytes)
 {
-	struct bpf_map *map =
-		bpf_object__find_map_by_name(policy->object, name);
+	struct bpf_map *map = bpf_object__find_map_by_name(policy->object, name);
 
 	if (!map)
 		return -1;
@@ -396,7 +390,7 @@ static void report_kernel(struct policy *policy)
 		char *said;
 
 		if (n < 0)
-			continue;	/* overwritten: go on behind it */
+			continue; /* overwritten: go on behind it */
 		record[n] = '\0';
 		said = strchr(record, ';');
 		if (!said)
@@ -423,8 +417,7 @@ void policy_close(struct policy *policy)
 	if (!policy)
 		return;
 	if (policy->was_attached) {
-		frame_text("ended", "%s", policy_is_attached(policy) ?
-			   "by us" : "by the kernel");
+		frame_text("ended", "%s", policy_is_attached(policy) ? "by us" : "by the kernel");
 		bpf_link__destroy(policy->link);
 		for (i = 0; i < DETACH_TRIES && !state_is("disabled"); i++)
 			nanosleep(&pause, NULL);

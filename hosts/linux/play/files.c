@@ -68,10 +68,9 @@ const char *files_system_name(void)
 		long magic;
 		const char *name;
 	} known[] = {
-		{ 0xef53, "ext4" },	{ 0x01021994, "tmpfs" },
-		{ 0x58465342, "xfs" },	{ 0x9123683e, "btrfs" },
-		{ 0x794c7630, "overlayfs" }, { 0x6969, "nfs" },
-		{ 0x2fc12fc1, "zfs" },	{ 0xf2f52010, "f2fs" },
+		{ 0xef53, "ext4" },	 { 0x01021994, "tmpfs" },     { 0x58465342, "xfs" },
+		{ 0x9123683e, "btrfs" }, { 0x794c7630, "overlayfs" }, { 0x6969, "nfs" },
+		{ 0x2fc12fc1, "zfs" },	 { 0xf2f52010, "f2fs" },
 	};
 	struct statfs fs;
 
@@ -215,8 +214,7 @@ int files_read(struct sl_player *p, u64 bytes, u32 chunk_bytes, u8 flags)
 		ssize_t got;
 
 		if ((flags & (SL_OP_SYNC | SL_OP_DIRECT)) == SL_OP_SYNC)
-			posix_fadvise(fd, (off_t)read_at, (off_t)nr,
-				      POSIX_FADV_DONTNEED);
+			posix_fadvise(fd, (off_t)read_at, (off_t)nr, POSIX_FADV_DONTNEED);
 		got = pread(fd, buffer, nr, (off_t)read_at);
 		if (got < 0 && errno == EINTR)
 			continue;

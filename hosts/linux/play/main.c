@@ -14,16 +14,16 @@
 #include "play.h"
 
 static const char usage_text[] =
-"usage: schedlab-play --program FILE --result FILE [OPTION...]\n"
-"\n"
-"  --program FILE   workload program (see include/schedlab/program.h)\n"
-"  --result FILE    gets a line of JSON per task, and a last one for all\n"
-"  --folder DIR     for the files that tasks read and write (default: .)\n"
-"  --threads        tasks are threads of one process\n"
-"  --weights        nice values of tasks are set, since the class heeds them\n"
-"  --attributes ID  map of the policy in the kernel that gets their attributes\n"
-"  --class TASK=POLICY/PRIORITY/NICE\n"
-"                   tasks of that name have this class (numbers of sched.h); repeatable\n";
+	"usage: schedlab-play --program FILE --result FILE [OPTION...]\n"
+	"\n"
+	"  --program FILE   workload program (see include/schedlab/program.h)\n"
+	"  --result FILE    gets a line of JSON per task, and a last one for all\n"
+	"  --folder DIR     for the files that tasks read and write (default: .)\n"
+	"  --threads        tasks are threads of one process\n"
+	"  --weights        nice values of tasks are set, since the class heeds them\n"
+	"  --attributes ID  map of the policy in the kernel that gets their attributes\n"
+	"  --class TASK=POLICY/PRIORITY/NICE\n"
+	"                   tasks of that name have this class (numbers of sched.h); repeatable\n";
 
 /* Return: whether @text is TASK=POLICY/PRIORITY/NICE, and there is room for it. */
 static bool read_class(struct options *o, const char *text)
@@ -41,13 +41,13 @@ static bool read_class(struct options *o, const char *text)
 	return true;
 }
 
-static int read_options(struct options *o, int argc, char **argv, char *why,
-			u32 why_bytes)
+static int read_options(struct options *o, int argc, char **argv, char *why, u32 why_bytes)
 {
 	for (int i = 1; i < argc; i++) {
 		const char **to = !strcmp(argv[i], "--program") ? &o->program_path :
-				  !strcmp(argv[i], "--result") ? &o->result_path :
-				  !strcmp(argv[i], "--folder") ? &o->folder : NULL;
+				  !strcmp(argv[i], "--result")	? &o->result_path :
+				  !strcmp(argv[i], "--folder")	? &o->folder :
+								  NULL;
 
 		if (!strcmp(argv[i], "--threads")) {
 			o->are_threads = true;
@@ -57,15 +57,15 @@ static int read_options(struct options *o, int argc, char **argv, char *why,
 			o->attributes_map = (u32)strtoul(argv[++i], NULL, 10);
 		} else if (!strcmp(argv[i], "--class") && i + 1 < argc) {
 			if (!read_class(o, argv[++i])) {
-				snprintf(why, why_bytes, "--class %.80s is not TASK=POLICY/PRIORITY/NICE, or the ninth",
+				snprintf(why, why_bytes,
+					 "--class %.80s is not TASK=POLICY/PRIORITY/NICE, or the ninth",
 					 argv[i]);
 				return -1;
 			}
 		} else if (to && i + 1 < argc) {
 			*to = argv[++i];
 		} else {
-			snprintf(why, why_bytes, "'%.80s' is unknown or lacks a value",
-				 argv[i]);
+			snprintf(why, why_bytes, "'%.80s' is unknown or lacks a value", argv[i]);
 			return -1;
 		}
 	}

@@ -22,9 +22,9 @@
 
 /* Tasks of a name that have another class than the rest. */
 struct named_class {
-	const char *task;	/* not NUL-terminated: see name_bytes */
+	const char *task; /* not NUL-terminated: see name_bytes */
 	u32 name_bytes;
-	u32 policy;		/* SCHED_* */
+	u32 policy; /* SCHED_* */
 	u32 priority;
 	s32 nice;
 };
@@ -33,18 +33,18 @@ struct named_class {
 
 struct options {
 	const char *program_path;
-	const char *result_path;	/* gets a line of JSON per task, and one more */
-	const char *folder;		/* for the files of `read` and `write` */
+	const char *result_path; /* gets a line of JSON per task, and one more */
+	const char *folder;	 /* for the files of `read` and `write` */
 	bool are_threads;
-	bool has_weights;		/* nice values mean something in this class */
-	u32 attributes_map;		/* of the policy, see ../tasks/attrs.c; 0: none */
+	bool has_weights;   /* nice values mean something in this class */
+	u32 attributes_map; /* of the policy, see ../tasks/attrs.c; 0: none */
 	struct named_class classes[NAMED_CLASSES_MAX];
 	u32 nr_classes;
 };
 
 enum task_state {
-	TASK_NEW,		/* not made yet */
-	TASK_READY,		/* it waits for time 0, or for its arrival */
+	TASK_NEW,   /* not made yet */
+	TASK_READY, /* it waits for time 0, or for its arrival */
 	TASK_RUNNING,
 	TASK_ENDED,
 };
@@ -62,37 +62,37 @@ enum task_step {
 struct usage {
 	u64 user_us;
 	u64 system_us;
-	u64 nr_voluntary;	/* context switches */
+	u64 nr_voluntary; /* context switches */
 	u64 nr_involuntary;
-	u64 run_ns;		/* /proc/.../schedstat; of one task only */
-	u64 wait_ns;		/* runnable, but not running */
+	u64 run_ns;  /* /proc/.../schedstat; of one task only */
+	u64 wait_ns; /* runnable, but not running */
 };
 
 /* Shared by all; each is written by its own task, then by the runner. */
 struct task {
-	u32 state;		/* enum task_state; written last */
+	u32 state; /* enum task_state; written last */
 	s32 tid;
-	u64 arrival_ns;		/* since time 0, as all times here */
+	u64 arrival_ns; /* since time 0, as all times here */
 	u64 first_run_ns;
 	u64 end_ns;
-	struct usage before;	/* when it arrived */
-	struct usage used;	/* from then to its end, or to `read_ns` */
-	u64 read_ns;		/* a task that had not ended ran until it was read; 0: it had */
-	s32 failed;		/* what sl_player_run() returned */
-	u32 step;		/* enum task_step: what it was about then */
-	u32 op;			/* in STEP_PLAY: the op at fault */
-	s32 signal;		/* that killed it; 0: none did */
-	u32 children_ended;	/* futex; threads only */
-	bool is_told;		/* its line has been written; the runner's */
+	struct usage before; /* when it arrived */
+	struct usage used;   /* from then to its end, or to `read_ns` */
+	u64 read_ns;	     /* a task that had not ended ran until it was read; 0: it had */
+	s32 failed;	     /* what sl_player_run() returned */
+	u32 step;	     /* enum task_step: what it was about then */
+	u32 op;		     /* in STEP_PLAY: the op at fault */
+	s32 signal;	     /* that killed it; 0: none did */
+	u32 children_ended;  /* futex; threads only */
+	bool is_told;	     /* its line has been written; the runner's */
 };
 
 struct shared {
-	u64 start_ns;		/* CLOCK_MONOTONIC: time 0 of the program */
-	u32 nr_ready;		/* futex: tasks that wait for time 0 */
-	u32 may_go;		/* futex: 1 from just before time 0 on */
-	u32 nr_armed;		/* futex: tasks that sleep until their arrival */
-	u32 nr_alive;		/* futex: tasks that were made and have not ended */
-	u32 lost_task;		/* number of one that failed or was killed, 0: none */
+	u64 start_ns;  /* CLOCK_MONOTONIC: time 0 of the program */
+	u32 nr_ready;  /* futex: tasks that wait for time 0 */
+	u32 may_go;    /* futex: 1 from just before time 0 on */
+	u32 nr_armed;  /* futex: tasks that sleep until their arrival */
+	u32 nr_alive;  /* futex: tasks that were made and have not ended */
+	u32 lost_task; /* number of one that failed or was killed, 0: none */
 	struct task *tasks;
 	struct sync_object *objects;
 };
@@ -103,13 +103,13 @@ struct run {
 	const void *program;
 	struct shared *shared;
 	u32 nr_tasks;
-	int attrs_fd;		/* the policy's map; -1: none */
-	u64 rounds_per_ms;	/* of an empty loop, on an undisturbed CPU */
-	struct usage used;	/* by all tasks, their ends included */
+	int attrs_fd;	   /* the policy's map; -1: none */
+	u64 rounds_per_ms; /* of an empty loop, on an undisturbed CPU */
+	struct usage used; /* by all tasks, their ends included */
 	u64 end_ns;
-	const char *error_kind;	/* NULL: all went well */
+	const char *error_kind; /* NULL: all went well */
 	char error[400];
-	s32 fault_task;		/* number from 1; 0: none */
+	s32 fault_task; /* number from 1; 0: none */
 };
 
 extern struct run run;

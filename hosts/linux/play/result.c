@@ -75,8 +75,7 @@ int result_reserve(void)
 {
 	u64 bytes = LAST_LINE_BYTES_MAX + (u64)run.nr_tasks * LINE_BYTES_MAX;
 
-	if (!fallocate(fileno(file), FALLOC_FL_KEEP_SIZE, 0, (off_t)bytes) ||
-	    errno == EOPNOTSUPP)
+	if (!fallocate(fileno(file), FALLOC_FL_KEEP_SIZE, 0, (off_t)bytes) || errno == EOPNOTSUPP)
 		return 0;
 	return -errno;
 }

@@ -125,11 +125,14 @@ static int open_attributes(void)
 	if (!map || run.attrs_fd >= 0)
 		return 0;
 	if (run.attrs_fd == -ENOTSUP)
-		run_fail("unavailable", 0, "this container has process numbers of its own, by which a policy does not know tasks: run outside of it");
+		run_fail("unavailable", 0,
+			 "this container has process numbers of its own, by which a policy does not know tasks: run outside of it");
 	else if (run.attrs_fd == -EPROTO)
-		run_fail("policy", 0, "its map task_attrs does not hold struct task_attr of this version: include scx/task_attr.h from here");
+		run_fail("policy", 0,
+			 "its map task_attrs does not hold struct task_attr of this version: include scx/task_attr.h from here");
 	else
-		run_fail("unavailable", 0, "the policy's map %u cannot be opened: %s; it needs CAP_SYS_ADMIN: run as root",
+		run_fail("unavailable", 0,
+			 "the policy's map %u cannot be opened: %s; it needs CAP_SYS_ADMIN: run as root",
 			 map, strerror(-run.attrs_fd));
 	return -1;
 }
@@ -180,7 +183,8 @@ static void rise_above(void)
 	}
 	is_above = !sched_setscheduler(0, SCHED_FIFO, &top);
 	if (!is_above && run.options.nr_classes)
-		run_fail("unavailable", 0, "a task of a class of its own needs CAP_SYS_NICE: run as root");
+		run_fail("unavailable", 0,
+			 "a task of a class of its own needs CAP_SYS_NICE: run as root");
 	if (!is_above && class.policy == SCHED_IDLE)
 		sched_setscheduler(0, SCHED_OTHER, &plain);
 }
@@ -237,7 +241,8 @@ static int check_classes(void)
 			i++;
 		if (i < run.nr_tasks)
 			continue;
-		run_fail("usage", 0, "no task '%.*s' is there at time 0 to be given a class of its own; a spawned task has that of its parent",
+		run_fail("usage", 0,
+			 "no task '%.*s' is there at time 0 to be given a class of its own; a spawned task has that of its parent",
 			 (int)c->name_bytes, c->task);
 		return -1;
 	}
@@ -281,7 +286,8 @@ static bool start(u32 nr)
 		put_under_class();
 	if (monotonic_ns() < s->start_ns)
 		return true;
-	run_fail("late", 0, "this machine is too busy: tasks were not ready at time 0; run again when it is quieter");
+	run_fail("late", 0,
+		 "this machine is too busy: tasks were not ready at time 0; run again when it is quieter");
 	return false;
 }
 
@@ -345,8 +351,7 @@ static void await_exits(void)
 
 	reap(true);
 	for (u32 i = 0; i < run.nr_tasks && run.options.are_threads; i++) {
-		snprintf(path, sizeof(path), "/proc/self/task/%d",
-			 run.shared->tasks[i].tid);
+		snprintf(path, sizeof(path), "/proc/self/task/%d", run.shared->tasks[i].tid);
 		while (run.shared->tasks[i].tid && !access(path, F_OK))
 			usleep(100);
 	}
@@ -373,8 +378,7 @@ static void end_processes(void)
 	while (!run.options.are_threads) {
 		siginfo_t info = { 0 };
 
-		if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) &&
-		    errno == ECHILD)
+		if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) && errno == ECHILD)
 			return;
 		end_tasks();
 		reap(false);
@@ -399,8 +403,7 @@ static const char *why_failed(s32 failed)
 static bool is_odd_direct(u32 number, const struct task *t)
 {
 	const struct sl_program_task *task = &sl_program_tasks(run.program)[number - 1];
-	const struct sl_program_op *op =
-		&sl_program_ops(run.program)[task->op_first + t->op];
+	const struct sl_program_op *op = &sl_program_ops(run.program)[task->op_first + t->op];
 
 	return t->failed == -EINVAL && op->flags & SL_OP_DIRECT &&
 	       (op->verb == SL_VERB_READ || op->verb == SL_VERB_WRITE);
@@ -415,11 +418,10 @@ static void explain_lost_task(void)
 	if (!number)
 		return;
 	t = &run.shared->tasks[number - 1];
-	name = sl_program_string(run.program,
-				 sl_program_tasks(run.program)[number - 1].name);
+	name = sl_program_string(run.program, sl_program_tasks(run.program)[number - 1].name);
 	if (t->signal)
-		run_fail("crash", (s32)number, "%s[%d] was killed by signal %d (%s)",
-			 name, t->tid, t->signal, strsignal(t->signal));
+		run_fail("crash", (s32)number, "%s[%d] was killed by signal %d (%s)", name, t->tid,
+			 t->signal, strsignal(t->signal));
 	else if (t->step == STEP_CPUS)
 		run_fail("program", (s32)number, "%s[%d] may run on none of this run's CPUs: %s",
 			 name, t->tid, why_failed(t->failed));
@@ -428,18 +430,19 @@ static void explain_lost_task(void)
 			 "%s[%d] is to have nice value %d, which needs CAP_SYS_NICE: run as root, or raise RLIMIT_NICE (ulimit -e)",
 			 name, t->tid, task_nice(number - 1, class.nice));
 	else if (t->step == STEP_ATTRIBUTES)
-		run_fail("host", (s32)number, "%s[%d]: its attributes cannot be put into the policy's map: %s",
-			 name, t->tid, why_failed(t->failed));
+		run_fail("host", (s32)number,
+			 "%s[%d]: its attributes cannot be put into the policy's map: %s", name,
+			 t->tid, why_failed(t->failed));
 	else if (t->step == STEP_FILES)
-		run_fail("host", (s32)number, "%s[%d]: no file to write in %s: %s",
-			 name, t->tid, run.options.folder, why_failed(t->failed));
+		run_fail("host", (s32)number, "%s[%d]: no file to write in %s: %s", name, t->tid,
+			 run.options.folder, why_failed(t->failed));
 	else if (is_odd_direct(number, t))
 		run_fail("program", (s32)number,
 			 "%s[%d] cannot do op %u: O_DIRECT needs calls of whole blocks of the device; use a chunk of 512 or 4096 bytes, or multiples",
 			 name, t->tid, t->op);
 	else
-		run_fail("program", (s32)number, "%s[%d] cannot do op %u: %s", name,
-			 t->tid, t->op, why_failed(t->failed));
+		run_fail("program", (s32)number, "%s[%d] cannot do op %u: %s", name, t->tid, t->op,
+			 why_failed(t->failed));
 }
 
 /* Of all tasks, with what their ends cost; without what came before time 0. */
@@ -495,7 +498,8 @@ static int reserve(void)
 	int failed = result_reserve();
 
 	if (failed)
-		run_fail("host", 0, "%s: no room for a line of each of %u tasks: %s; make room and run again",
+		run_fail("host", 0,
+			 "%s: no room for a line of each of %u tasks: %s; make room and run again",
 			 run.options.result_path, run.nr_tasks, strerror(-failed));
 	return failed ? -1 : 0;
 }
@@ -506,8 +510,7 @@ int play(void)
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	prctl(PR_SET_NAME, "schedlab-play");
 	if (result_open()) {
-		fprintf(stderr, "error: %s: %s\n", run.options.result_path,
-			strerror(errno));
+		fprintf(stderr, "error: %s: %s\n", run.options.result_path, strerror(errno));
 		return 1;
 	}
 	if (!open_program(run.options.program_path) && !check_classes() && !reserve() &&

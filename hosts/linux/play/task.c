@@ -52,8 +52,7 @@ static int set_cpus(const struct sl_program_task *task)
 	for (u32 cpu = 0; cpu < CPUS_MAX; cpu++) {
 		if (!CPU_ISSET(cpu, run_cpus()))
 			continue;
-		if (number / 64 < task->affinity_words &&
-		    mask[number / 64] >> number % 64 & 1)
+		if (number / 64 < task->affinity_words && mask[number / 64] >> number % 64 & 1)
 			CPU_SET(cpu, &cpus);
 		number++;
 	}
@@ -267,8 +266,7 @@ static int start_thread(u32 i, bool is_spawned)
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	pthread_attr_setstacksize(&attr, THREAD_STACK_BYTES);
-	failed = pthread_create(&thread, &attr, be_thread,
-				(void *)(uintptr_t)(i << 1 | is_spawned));
+	failed = pthread_create(&thread, &attr, be_thread, (void *)(uintptr_t)(i << 1 | is_spawned));
 	pthread_attr_destroy(&attr);
 	return -failed;
 }
@@ -292,8 +290,7 @@ int task_make(u32 i)
 {
 	/* Before the first task changes its own. */
 	run_cpus();
-	return run.options.are_threads ? start_thread(i, false) :
-					 fork_task(i, false);
+	return run.options.are_threads ? start_thread(i, false) : fork_task(i, false);
 }
 
 int task_spawn(u32 i)
@@ -303,8 +300,7 @@ int task_spawn(u32 i)
 
 	s->tasks[i].arrival_ns = monotonic_ns() - s->start_ns;
 	__atomic_add_fetch(&s->nr_alive, 1, __ATOMIC_ACQ_REL);
-	failed = run.options.are_threads ? start_thread(i, true) :
-					   fork_task(i, true);
+	failed = run.options.are_threads ? start_thread(i, true) : fork_task(i, true);
 	if (failed)
 		__atomic_sub_fetch(&s->nr_alive, 1, __ATOMIC_ACQ_REL);
 	return failed;

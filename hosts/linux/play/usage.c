@@ -104,8 +104,8 @@ struct usage usage_of(s32 tid)
 	snprintf(path, sizeof(path), "/proc/%d/stat", tid);
 	read_small(path, text, sizeof(text));
 	end = strrchr(text, ')');
-	if (end && sscanf(end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu",
-			  &user, &system) == 2) {
+	if (end && sscanf(end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu", &user,
+			  &system) == 2) {
 		u.user_us = user * 1000000 / ticks_per_s;
 		u.system_us = system * 1000000 / ticks_per_s;
 	}

@@ -36,7 +36,7 @@ struct request {
 	const char *out;
 	char **command;
 	uint64_t for_ns;
-	int nr_chosen;		/* of --system, --pid, --comm, --cgroup and a command */
+	int nr_chosen; /* of --system, --pid, --comm, --cgroup and a command */
 };
 
 static uint64_t length_of(const char *option, const char *text)
@@ -61,7 +61,9 @@ static uint64_t length_of(const char *option, const char *text)
 static const char *folder_of_group(const char *name)
 {
 	static const char *const roots[] = {
-		"/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/cpu",
+		"/sys/fs/cgroup",
+		"/sys/fs/cgroup/unified",
+		"/sys/fs/cgroup/cpu",
 		"/sys/fs/cgroup/cpu,cpuacct",
 	};
 	static char folder[4096];
@@ -108,7 +110,9 @@ static void set_option(struct request *r, const char *option, const char *value)
 
 static struct request parse(int argc, char **argv)
 {
-	struct request r = { .out = "events.slev", };
+	struct request r = {
+		.out = "events.slev",
+	};
 
 	for (int i = 0, n; i < argc; i += n) {
 		if (!strcmp(argv[i], "--")) {
@@ -185,7 +189,8 @@ static void wait_for_end(int process, uint64_t for_ns)
 /* Return: the status of the program. */
 static int report(const struct request *r, const struct captured *c, uint64_t begin_ns)
 {
-	fprintf(stderr, "%s: %llu events of %.2f s, %llu lost; the recorder used %.2f s of CPU time\n",
+	fprintf(stderr,
+		"%s: %llu events of %.2f s, %llu lost; the recorder used %.2f s of CPU time\n",
 		r->out, (unsigned long long)c->nr_events, (double)(c->end_ns - begin_ns) / 1e9,
 		(unsigned long long)c->nr_lost, (double)c->cpu_ns / 1e9);
 	if (c->error)

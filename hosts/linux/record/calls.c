@@ -21,7 +21,7 @@
 
 static const struct {
 	int id;
-	int call;	/* SL_CALL_*, or FUTEX: the operation decides */
+	int call; /* SL_CALL_*, or FUTEX: the operation decides */
 } calls[] = {
 	{ SYS_read, SL_CALL_READ },
 	{ SYS_readv, SL_CALL_READ },
@@ -63,8 +63,8 @@ const char *calls_filter(void)
 	size_t used = 0;
 
 	for (size_t i = 0; i < NR_CALLS; i++)
-		used += (size_t)snprintf(filter + used, sizeof(filter) - used,
-					 "%sid==%d", i ? "||" : "", calls[i].id);
+		used += (size_t)snprintf(filter + used, sizeof(filter) - used, "%sid==%d",
+					 i ? "||" : "", calls[i].id);
 	return filter;
 }
 
@@ -93,8 +93,7 @@ uint8_t call_of(uint64_t id, const uint64_t *args)
 			continue;
 		if (calls[i].call != FUTEX)
 			/* A close never waits: where it ends is of no use. */
-			return calls[i].call == SL_CALL_CLOSE && !args ?
-				       0 : (uint8_t)calls[i].call;
+			return calls[i].call == SL_CALL_CLOSE && !args ? 0 : (uint8_t)calls[i].call;
 		return args ? futex_of(args[1]) : SL_CALL_FUTEX_WAIT;
 	}
 	return 0;

@@ -48,12 +48,12 @@ struct capture {
 	struct ring rings[RECORD_CPUS_MAX];
 	int nr_rings;
 	int nr_cpus;
-	int fd;			/* of the file; -1: not recording */
-	int error;		/* errno of the write that failed; 0 */
-	uint64_t error_ns;	/* when that was */
+	int fd;		   /* of the file; -1: not recording */
+	int error;	   /* errno of the write that failed; 0 */
+	uint64_t error_ns; /* when that was */
 	uint64_t nr_events;
 	uint64_t nr_lost;
-	uint64_t cpu_ns;	/* CPU time used up to the start of the file */
+	uint64_t cpu_ns; /* CPU time used up to the start of the file */
 	uint64_t drained_ns;
 	uint32_t costs[NR_COSTS];
 	bool is_realtime;
@@ -177,15 +177,17 @@ static void put_slice(const struct selection *selection)
 static void put_costs(void)
 {
 	for (int i = 0; i < NR_COSTS; i++) {
-		struct event e = { .kind = EVENT_COST, .flags = (uint8_t)i,
-				   .other = capture.costs[i], .t_ns = now_ns() };
+		struct event e = { .kind = EVENT_COST,
+				   .flags = (uint8_t)i,
+				   .other = capture.costs[i],
+				   .t_ns = now_ns() };
 
 		event_put(&e);
 	}
 }
 
-int capture_begin(const char *path, const struct selection *selection,
-		  uint32_t depth, uint64_t *begin_ns)
+int capture_begin(const char *path, const struct selection *selection, uint32_t depth,
+		  uint64_t *begin_ns)
 {
 	struct events_header header = {
 		.magic = EVENTS_MAGIC,
@@ -232,8 +234,7 @@ static void put_last_losses(uint64_t t_ns)
 	for (int i = 0; i < capture.nr_rings; i++) {
 		struct ring *r = &capture.rings[i];
 		uint64_t nr = ring_count_lost(r);
-		struct event e = { .cpu = (uint16_t)r->cpu, .kind = EVENT_LOST,
-				   .t_ns = t_ns };
+		struct event e = { .cpu = (uint16_t)r->cpu, .kind = EVENT_LOST, .t_ns = t_ns };
 
 		if (nr <= r->nr_lost)
 			continue;
@@ -280,8 +281,7 @@ static char *cut_file(char *order)
 	return tab;
 }
 
-static void begin(const char *file, const struct selection *selection,
-		  uint32_t depth)
+static void begin(const char *file, const struct selection *selection, uint32_t depth)
 {
 	uint64_t begin_ns;
 	int error = capture_begin(file, selection, depth, &begin_ns);
@@ -410,8 +410,8 @@ bool capture_wait(int fd, int ms)
 	n = poll(fds, is_on ? (nfds_t)capture.nr_rings + 1 : 1, ms);
 	if (n < 0 && errno != EINTR)
 		was_ended = 1;
-	if (is_on && (n == 0 || !fds[0].revents ||
-		      now_ns() - capture.drained_ns > ROUND_MS * 1000000ULL)) {
+	if (is_on &&
+	    (n == 0 || !fds[0].revents || now_ns() - capture.drained_ns > ROUND_MS * 1000000ULL)) {
 		capture.drained_ns = now_ns();
 		drain_all();
 	}
@@ -436,8 +436,8 @@ static void open_rings(uint64_t buffer_bytes)
 
 	capture.nr_cpus = (int)sysconf(_SC_NPROCESSORS_CONF);
 	if (capture.nr_cpus > RECORD_CPUS_MAX)
-		refuse("this machine has %d CPUs; at most %d are recorded",
-		       capture.nr_cpus, RECORD_CPUS_MAX);
+		refuse("this machine has %d CPUs; at most %d are recorded", capture.nr_cpus,
+		       RECORD_CPUS_MAX);
 	for (int cpu = 0; cpu < capture.nr_cpus; cpu++) {
 		struct ring *r = &capture.rings[capture.nr_rings];
 		const char *wrong = ring_open(r, cpu, buffer_bytes);
@@ -514,8 +514,7 @@ void capture_open(const struct capture_options *o)
 {
 	struct sigaction end = { .sa_handler = end_soon }, before;
 	struct sched_param highest = { .sched_priority = RECORD_PRIORITY };
-	uint64_t bytes = o->buffer_bytes ? o->buffer_bytes :
-					   (uint64_t)BUFFER_KIB_DEFAULT << 10;
+	uint64_t bytes = o->buffer_bytes ? o->buffer_bytes : (uint64_t)BUFFER_KIB_DEFAULT << 10;
 	const char *failed;
 
 	sigaction(SIGTERM, &end, NULL);

@@ -31,17 +31,17 @@
 
 /* What one batch does PROBE_STEPS times, and how many calls or switches that is. */
 enum probe {
-	PROBE_RECORDED,		/* two calls that are recorded, and memory */
-	PROBE_OTHER,		/* a call that is not, and memory */
+	PROBE_RECORDED, /* two calls that are recorded, and memory */
+	PROBE_OTHER,	/* a call that is not, and memory */
 	PROBE_YIELD_ALONE,
-	PROBE_YIELD,		/* a switch to the child and one back */
-	PROBE_EXCHANGE,		/* two switches after a block and a wake-up, four calls */
-	PROBE_CALLS,		/* the calls of an exchange, without a block */
+	PROBE_YIELD,	/* a switch to the child and one back */
+	PROBE_EXCHANGE, /* two switches after a block and a wake-up, four calls */
+	PROBE_CALLS,	/* the calls of an exchange, without a block */
 	NR_PROBES,
 };
 
 struct place {
-	int to_child[2], to_parent[2], own[2];	/* socket pairs */
+	int to_child[2], to_parent[2], own[2]; /* socket pairs */
 };
 
 static volatile uint8_t touched[TOUCHED_BYTES];

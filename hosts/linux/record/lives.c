@@ -50,8 +50,7 @@ static struct life *add_life(u32 pid, s32 depth)
 		.pid = pid,
 		.depth = depth,
 		.process = c.nr_lives,
-		.is_meant = depth >= (s32)c.header->depth_min &&
-			    pid != c.header->recorder_pid,
+		.is_meant = depth >= (s32)c.header->depth_min && pid != c.header->recorder_pid,
 		.priority = 120,
 	};
 	c.life_of[pid] = c.nr_lives++;
@@ -88,8 +87,7 @@ static void end_outsider(u16 cpu, u64 t_ns)
 	struct processor *p = &c.cpus[cpu];
 
 	if (p->outsider && c.has_begun && t_ns > p->since_ns)
-		output_put(t_ns, 0, cpu, SL_RECORD_OVERHEAD, SL_OVERHEAD_STOLEN,
-		       t_ns - p->since_ns);
+		output_put(t_ns, 0, cpu, SL_RECORD_OVERHEAD, SL_OVERHEAD_STOLEN, t_ns - p->since_ns);
 	p->outsider = 0;
 }
 
@@ -112,8 +110,7 @@ static void leave(u16 cpu, u32 pid, int32_t state)
 
 	if (c.cpus[cpu].life && believed != l) {
 		count_repair();
-		task_left_unseen(believed, pid ? SL_STOP_PREEMPTED : SL_STOP_BLOCKED,
-			     c.now_ns);
+		task_left_unseen(believed, pid ? SL_STOP_PREEMPTED : SL_STOP_BLOCKED, c.now_ns);
 	}
 	if (!l)
 		return;
@@ -241,8 +238,9 @@ static void waking(const struct event *e)
 		return;
 	c.nr_wakeups += l->state == BLOCKED;
 	task_wakes(l, c.now_ns, (u16)e->value,
-		       l->state == NEW ? l->parent :
-		       l->number ? number_of_waker(l, e) : 0);
+		   l->state == NEW ? l->parent :
+		   l->number	   ? number_of_waker(l, e) :
+				     0);
 }
 
 static void migrate(const struct event *e)
@@ -284,8 +282,7 @@ static void call(const struct event *e)
 		return;
 	l->call = e->flags == SL_CALL_CLOSE ? 0 : e->flags;
 	if (l->number && c.has_begun)
-		put(l->number, e->cpu, SL_RECORD_CALL, e->flags,
-		    (u64)l->process << 32 | e->other);
+		put(l->number, e->cpu, SL_RECORD_CALL, e->flags, (u64)l->process << 32 | e->other);
 }
 
 static void return_from(const struct event *e)
@@ -295,8 +292,8 @@ static void return_from(const struct event *e)
 	if (!l)
 		return;
 	if (l->number && c.has_begun)
-		put(l->number, e->cpu, SL_RECORD_RETURN,
-		    l->call ? l->call : e->flags, (u64)(s64)e->value);
+		put(l->number, e->cpu, SL_RECORD_RETURN, l->call ? l->call : e->flags,
+		    (u64)(s64)e->value);
 	l->call = 0;
 }
 
@@ -318,8 +315,7 @@ static void member(const struct event *e)
 		return;
 	l = add_life(e->pid, e->value);
 	l->state = BLOCKED;
-	if (e->flags & EVENT_IS_THREAD && e->other < PIDS_MAX &&
-	    c.life_of[e->other])
+	if (e->flags & EVENT_IS_THREAD && e->other < PIDS_MAX && c.life_of[e->other])
 		l->process = c.lives[c.life_of[e->other]].process;
 	if (!l->is_meant)
 		return;
@@ -483,9 +479,8 @@ static bool write_tasks(const char *path)
 
 		have_all_ended &= l->state == DEAD;
 		printf("{\"task\":%u,\"pid\":%u,\"parent\":%u,\"root\":%u,"
-		       "\"priority\":%u,\"calls\":%llu,\"name\":", i, l->pid,
-		       l->parent, l->root, l->priority,
-		       (unsigned long long)l->nr_calls);
+		       "\"priority\":%u,\"calls\":%llu,\"name\":",
+		       i, l->pid, l->parent, l->root, l->priority, (unsigned long long)l->nr_calls);
 		print_json(l->name, strnlen(l->name, NAME_BYTES));
 		puts("}");
 	}
@@ -540,19 +535,15 @@ int convert_main(int argc, char **argv)
 		"{\"tasks\":%u,\"events\":%llu,\"records\":%llu,\"lost\":%llu,"
 		"\"repairs\":%llu,\"inferred\":%llu,\"wakeups\":%llu,\"unwoken\":%llu,\"clocks_differ_ns\":%llu,\"origin_ns\":%llu,\"end_ns\":%llu,"
 		"\"cpus\":%u,\"tick_ns\":%llu,\"costs\":[%u,%u,%u,%u,%u,%u],\"slice_ns\":%u,\"is_whole\":%s,"
-		"\"have_all_ended\":%s}\n", c.nr_tasks,
-		(unsigned long long)events.nr,
-		(unsigned long long)nr_records,
+		"\"have_all_ended\":%s}\n",
+		c.nr_tasks, (unsigned long long)events.nr, (unsigned long long)nr_records,
 		(unsigned long long)c.nr_lost, (unsigned long long)c.nr_repairs,
-		(unsigned long long)c.nr_inferred,
-		(unsigned long long)c.nr_wakeups, (unsigned long long)c.nr_unwoken,
-		(unsigned long long)clocks_differ_ns(c.nr_wakeups),
-		(unsigned long long)c.origin_ns,
-		(unsigned long long)(c.end_ns - c.origin_ns),
-		c.header->nr_cpus, (unsigned long long)c.header->tick_ns,
-		c.costs[0], c.costs[1], c.costs[2], c.costs[3], c.costs[4],
-		c.costs[5], c.slice_ns,
-		events.is_whole ? "true" : "false",
+		(unsigned long long)c.nr_inferred, (unsigned long long)c.nr_wakeups,
+		(unsigned long long)c.nr_unwoken,
+		(unsigned long long)clocks_differ_ns(c.nr_wakeups), (unsigned long long)c.origin_ns,
+		(unsigned long long)(c.end_ns - c.origin_ns), c.header->nr_cpus,
+		(unsigned long long)c.header->tick_ns, c.costs[0], c.costs[1], c.costs[2],
+		c.costs[3], c.costs[4], c.costs[5], c.slice_ns, events.is_whole ? "true" : "false",
 		have_all_ended ? "true" : "false");
 	return 0;
 }

@@ -26,7 +26,7 @@
 struct process {
 	uint32_t pid;
 	uint32_t parent;
-	int32_t depth;		/* below a root; -1: not below one */
+	int32_t depth; /* below a root; -1: not below one */
 	bool is_root;
 };
 
@@ -39,8 +39,7 @@ static char group[4096];
 static uint64_t followed_ns;
 
 /* Parent, state and name of a process or thread; false when it is gone. */
-static bool read_stat(const char *path, uint32_t *parent, char *state,
-		      char name[NAME_BYTES])
+static bool read_stat(const char *path, uint32_t *parent, char *state, char name[NAME_BYTES])
 {
 	char line[512], *open, *close;
 	FILE *file = fopen(path, "re");
@@ -60,15 +59,14 @@ static bool read_stat(const char *path, uint32_t *parent, char *state,
 	return is_good;
 }
 
-static void put_thread(uint32_t pid, uint32_t process, uint32_t parent,
-		       int32_t depth, char state, const char name[NAME_BYTES])
+static void put_thread(uint32_t pid, uint32_t process, uint32_t parent, int32_t depth, char state,
+		       const char name[NAME_BYTES])
 {
 	struct event named = { .pid = pid, .kind = EVENT_NAME };
 	struct event member = {
 		.pid = pid,
 		.kind = EVENT_MEMBER,
-		.flags = (uint8_t)((state == 'R') |
-				   (pid == process ? 0 : EVENT_IS_THREAD)),
+		.flags = (uint8_t)((state == 'R') | (pid == process ? 0 : EVENT_IS_THREAD)),
 		.t_ns = now_ns(),
 		.other = pid == process ? parent : process,
 		.value = depth,
@@ -95,10 +93,8 @@ static void put_threads(const struct process *p)
 		uint32_t pid = (uint32_t)strtoul(entry->d_name, NULL, 10);
 
 		snprintf(path, sizeof(path), "/proc/%u/task/%u/stat", p->pid, pid);
-		if (pid && pid != (uint32_t)getpid() &&
-		    read_stat(path, &parent, &state, name))
-			put_thread(pid, p->pid, parent, p->depth, state,
-				   name);
+		if (pid && pid != (uint32_t)getpid() && read_stat(path, &parent, &state, name))
+			put_thread(pid, p->pid, parent, p->depth, state, name);
 	}
 	closedir(folder);
 }
@@ -118,11 +114,10 @@ static size_t read_processes(struct process **all, const struct selection *s)
 			continue;
 		snprintf(path, sizeof(path), "/proc/%s/stat", entry->d_name);
 		p.pid = (uint32_t)strtoul(entry->d_name, NULL, 10);
-		if (!read_stat(path, &p.parent, &state, name) ||
-		    p.pid >= PIDS_MAX || p.parent >= PIDS_MAX)
+		if (!read_stat(path, &p.parent, &state, name) || p.pid >= PIDS_MAX ||
+		    p.parent >= PIDS_MAX)
 			continue;
-		p.is_root = s->by == EVERY_TASK ||
-			    (s->by == NAMED && !strcmp(name, s->name));
+		p.is_root = s->by == EVERY_TASK || (s->by == NAMED && !strcmp(name, s->name));
 		if (nr == room) {
 			room = room ? 2 * room : 256;
 			list = realloc(list, room * sizeof(*list));
@@ -193,8 +188,7 @@ static void put_new(uint32_t pid)
 		put_threads(&p);
 }
 
-static int read_folder(const char *path, const struct stat *status, int type,
-		       struct FTW *at)
+static int read_folder(const char *path, const struct stat *status, int type, struct FTW *at)
 {
 	(void)status;
 	(void)at;
@@ -222,8 +216,7 @@ bool members_runs(uint32_t pid)
 	uint32_t parent;
 
 	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
-	return pid != (uint32_t)getpid() && read_stat(path, &parent, &state, name) &&
-	       state == 'R';
+	return pid != (uint32_t)getpid() && read_stat(path, &parent, &state, name) && state == 'R';
 }
 
 void members_follow(void)

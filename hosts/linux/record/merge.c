@@ -22,28 +22,25 @@
 #include "record.h"
 
 struct stream {
-	uint32_t *rows;		/* of events in the file, in order of time */
+	uint32_t *rows; /* of events in the file, in order of time */
 	uint64_t nr;
 	uint64_t at;
 };
 
 static char wrong[400];
 
-static const char *check_header(const struct events_header *h, uint64_t bytes,
-				const char *path)
+static const char *check_header(const struct events_header *h, uint64_t bytes, const char *path)
 {
 	if (bytes < sizeof(*h) || memcmp(h->magic, EVENTS_MAGIC, 8)) {
-		snprintf(wrong, sizeof(wrong),
-			 "%s: not a file of recorded events", path);
+		snprintf(wrong, sizeof(wrong), "%s: not a file of recorded events", path);
 		return wrong;
 	}
 	if (h->version != EVENTS_VERSION || h->header_bytes != sizeof(*h) ||
-	    h->event_bytes != sizeof(struct event) || !h->nr_cpus ||
-	    h->nr_cpus > RECORD_CPUS_MAX) {
+	    h->event_bytes != sizeof(struct event) || !h->nr_cpus || h->nr_cpus > RECORD_CPUS_MAX) {
 		snprintf(wrong, sizeof(wrong),
 			 "%s: events of version %u, %u CPUs; this schedlab reads "
-			 "version %d", path, h->version, h->nr_cpus,
-			 EVENTS_VERSION);
+			 "version %d",
+			 path, h->version, h->nr_cpus, EVENTS_VERSION);
 		return wrong;
 	}
 	return NULL;
@@ -55,13 +52,13 @@ static const char *check_events(const struct events *events, const char *path)
 	for (uint64_t i = 0; i < events->nr; i++) {
 		const struct event *e = &events->first[i];
 
-		if (e->kind && e->kind < NR_EVENT_KINDS &&
-		    e->cpu < events->header->nr_cpus && e->pid < PIDS_MAX &&
-		    (e->kind > EVENT_NEW || e->other < PIDS_MAX))
+		if (e->kind && e->kind < NR_EVENT_KINDS && e->cpu < events->header->nr_cpus &&
+		    e->pid < PIDS_MAX && (e->kind > EVENT_NEW || e->other < PIDS_MAX))
 			continue;
 		snprintf(wrong, sizeof(wrong),
 			 "%s: at byte %llu: no event (kind %u, CPU %u, pid %u); "
-			 "the file is damaged", path,
+			 "the file is damaged",
+			 path,
 			 (unsigned long long)(sizeof(struct events_header) +
 					      i * sizeof(struct event)),
 			 e->kind, e->cpu, e->pid);
@@ -80,8 +77,7 @@ static void find_end(struct events *events)
 	       events->first[nr - 1].kind != EVENT_END)
 		nr--;
 	events->nr = nr;
-	events->end_ns = nr ? events->first[nr - 1].t_ns :
-			      events->header->begin_ns;
+	events->end_ns = nr ? events->first[nr - 1].t_ns : events->header->begin_ns;
 }
 
 const char *events_open(struct events *events, const char *path)
@@ -95,8 +91,7 @@ const char *events_open(struct events *events, const char *path)
 		snprintf(wrong, sizeof(wrong), "%s: %s", path, strerror(errno));
 		return wrong;
 	}
-	memory = mmap(NULL, (size_t)status.st_size + 1, PROT_READ, MAP_PRIVATE,
-		      fd, 0);
+	memory = mmap(NULL, (size_t)status.st_size + 1, PROT_READ, MAP_PRIVATE, fd, 0);
 	close(fd);
 	if (memory == MAP_FAILED) {
 		snprintf(wrong, sizeof(wrong), "%s: %s", path, strerror(errno));
@@ -107,8 +102,7 @@ const char *events_open(struct events *events, const char *path)
 		return failed;
 	events->header = memory;
 	events->first = (const struct event *)(events->header + 1);
-	events->nr = ((uint64_t)status.st_size - sizeof(*events->header)) /
-		     sizeof(struct event);
+	events->nr = ((uint64_t)status.st_size - sizeof(*events->header)) / sizeof(struct event);
 	if (events->nr > UINT32_MAX)
 		return "more events than 4,294,967,295; record a shorter time";
 	find_end(events);
@@ -119,8 +113,7 @@ const char *events_open(struct events *events, const char *path)
 
 static bool is_timed(const struct event *e)
 {
-	return e->kind != EVENT_NAME && e->kind != EVENT_SYNC &&
-	       e->kind != EVENT_END;
+	return e->kind != EVENT_NAME && e->kind != EVENT_SYNC && e->kind != EVENT_END;
 }
 
 static uint32_t stream_of(const struct events *events, const struct event *e)
@@ -150,8 +143,7 @@ static void put_right(const struct events *events, struct stream *s)
 		uint32_t row = s->rows[i];
 		uint64_t at = i;
 
-		while (at && events->first[s->rows[at - 1]].t_ns >
-				     events->first[row].t_ns) {
+		while (at && events->first[s->rows[at - 1]].t_ns > events->first[row].t_ns) {
 			s->rows[at] = s->rows[at - 1];
 			at--;
 		}
@@ -165,8 +157,7 @@ static void put_right(const struct events *events, struct stream *s)
 	}
 }
 
-static const char *split(const struct events *events, struct stream *streams,
-			 uint32_t *rows)
+static const char *split(const struct events *events, struct stream *streams, uint32_t *rows)
 {
 	uint32_t nr_streams = events->header->nr_cpus + 1;
 
@@ -200,8 +191,7 @@ static uint64_t next_ns(const struct events *events, const struct stream *s)
 }
 
 /* Of what happened at one instant, the file's order may know the cause. */
-static bool is_before(const struct events *events, const struct stream *a,
-		      const struct stream *b)
+static bool is_before(const struct events *events, const struct stream *a, const struct stream *b)
 {
 	uint64_t a_ns = next_ns(events, a), b_ns = next_ns(events, b);
 
@@ -209,8 +199,7 @@ static bool is_before(const struct events *events, const struct stream *a,
 }
 
 /* Put the stream at the root of a heap of the earliest where it belongs. */
-static void sift_down(const struct events *events, struct stream **heap,
-		      uint32_t nr, uint32_t at)
+static void sift_down(const struct events *events, struct stream **heap, uint32_t nr, uint32_t at)
 {
 	for (;;) {
 		uint32_t first = at, left = 2 * at + 1;

@@ -43,14 +43,13 @@ static void write_out(const void *data, size_t bytes)
 static void flush_records(u32 nr)
 {
 	write_out(out.records, nr * sizeof(out.records[0]));
-	memmove(out.records, out.records + nr,
-		(out.nr - nr) * sizeof(out.records[0]));
+	memmove(out.records, out.records + nr, (out.nr - nr) * sizeof(out.records[0]));
 	out.nr -= nr;
 	out.nr_flushed += nr;
 }
 
-void output_put(uint64_t t_ns, uint32_t task, uint16_t cpu, uint8_t kind,
-		uint8_t flags, uint64_t arg)
+void output_put(uint64_t t_ns, uint32_t task, uint16_t cpu, uint8_t kind, uint8_t flags,
+		uint64_t arg)
 {
 	u32 at;
 
@@ -65,8 +64,12 @@ void output_put(uint64_t t_ns, uint32_t task, uint16_t cpu, uint8_t kind,
 	if (!at && out.nr > 1 && out.nr_flushed)
 		t_ns = out.records[1].t_ns;
 	out.records[at] = (struct sl_record){
-		.t_ns = t_ns, .task = task, .cpu = cpu, .kind = kind,
-		.flags = flags, .arg = arg,
+		.t_ns = t_ns,
+		.task = task,
+		.cpu = cpu,
+		.kind = kind,
+		.flags = flags,
+		.arg = arg,
 	};
 }
 
@@ -77,8 +80,7 @@ void output_set_wake_cpu(uint32_t task, uint16_t cpu)
 	for (u32 i = out.nr; task && i-- > last;) {
 		struct sl_record *r = &out.records[i];
 
-		if (r->task == task && (r->kind == SL_RECORD_WAKE ||
-				      r->kind == SL_RECORD_ARRIVE)) {
+		if (r->task == task && (r->kind == SL_RECORD_WAKE || r->kind == SL_RECORD_ARRIVE)) {
 			r->cpu = cpu;
 			return;
 		}

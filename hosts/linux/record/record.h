@@ -38,7 +38,7 @@ struct events_header {
 	uint32_t nr_cpus;
 	uint64_t tick_ns;
 	uint64_t begin_ns;	/* CLOCK_MONOTONIC: from here on all is recorded */
-	uint64_t begin_wall_ns;	/* the same instant, since 1970 */
+	uint64_t begin_wall_ns; /* the same instant, since 1970 */
 	uint32_t is_all;	/* every task is meant, MEMBER or not */
 	uint32_t depth_min;	/* members are meant from this generation on */
 	uint32_t recorder_pid;	/* is not meant, even if all are */
@@ -102,12 +102,12 @@ enum event_kind {
 
 /* What is CPU time of the recorded tasks: of recording, and of the machine without it. */
 enum cost {
-	COST_CALL,		/* recording a system call adds to it */
-	COST_OTHER_CALL,	/* ... to one that is not recorded while others are */
+	COST_CALL,	 /* recording a system call adds to it */
+	COST_OTHER_CALL, /* ... to one that is not recorded while others are */
 	COST_SWITCH,
-	COST_WAKEUP,		/* ... to a block and the wake-up after it */
+	COST_WAKEUP, /* ... to a block and the wake-up after it */
 	COST_MACHINE_SWITCH,
-	COST_MACHINE_LEAVE,	/* a block and the wake-up after it, beyond their switch */
+	COST_MACHINE_LEAVE, /* a block and the wake-up after it, beyond their switch */
 	NR_COSTS,
 };
 
@@ -125,11 +125,11 @@ enum cost {
 struct event {
 	uint32_t pid;
 	uint16_t cpu;
-	uint8_t kind;		/* enum event_kind */
+	uint8_t kind; /* enum event_kind */
 	uint8_t flags;
 	union {
 		struct {
-			uint64_t t_ns;	/* CLOCK_MONOTONIC */
+			uint64_t t_ns; /* CLOCK_MONOTONIC */
 			uint32_t other;
 			int32_t value;
 		};
@@ -147,10 +147,10 @@ _Static_assert(sizeof(struct events_header) == 64, "so is its header");
 
 struct tracepoint {
 	const char *name;
-	uint8_t kind;		/* of the event made from it */
+	uint8_t kind; /* of the event made from it */
 	const char *fields[FIELDS_MAX + 1];
 	/* found out: */
-	int id;			/* -1: not there */
+	int id; /* -1: not there */
 	uint16_t offset[FIELDS_MAX];
 	uint16_t size[FIELDS_MAX];
 };
@@ -194,14 +194,14 @@ void costs_measure(void (*set_events)(bool on), bool with_calls, uint32_t costs[
 
 struct ring {
 	int cpu;
-	int fds[NR_TRACEPOINTS];	/* the first one's owns the memory; -1 */
-	int calls_fd;			/* counts system calls, of which the first one's samples tell; -1 */
-	bool counts_losses;		/* so do its samples; since Linux 6.0 */
-	uint64_t nr_calls;		/* as the last of these samples said */
-	void *memory;			/* a page for the kernel, then the data */
-	uint64_t data_bytes;		/* power of two */
-	uint64_t nr_lost;		/* as LOST records said */
-	uint32_t current;		/* pid, as the last switch said */
+	int fds[NR_TRACEPOINTS]; /* the first one's owns the memory; -1 */
+	int calls_fd;	     /* counts system calls, of which the first one's samples tell; -1 */
+	bool counts_losses;  /* so do its samples; since Linux 6.0 */
+	uint64_t nr_calls;   /* as the last of these samples said */
+	void *memory;	     /* a page for the kernel, then the data */
+	uint64_t data_bytes; /* power of two */
+	uint64_t nr_lost;    /* as LOST records said */
+	uint32_t current;    /* pid, as the last switch said */
 	bool is_current_known;
 };
 
@@ -223,9 +223,9 @@ char *ring_name(uint32_t pid);
 /* Which tasks are recorded, and with each what it forks. */
 struct selection {
 	enum { EVERY_TASK, TREE_OF, NAMED, IN_GROUP } by;
-	uint32_t root;			/* TREE_OF: a process */
-	char name[NAME_BYTES];		/* NAMED: of a process or thread */
-	const char *group;		/* IN_GROUP: folder of a cgroup */
+	uint32_t root;	       /* TREE_OF: a process */
+	char name[NAME_BYTES]; /* NAMED: of a process or thread */
+	const char *group;     /* IN_GROUP: folder of a cgroup */
 };
 
 void event_put(const struct event *e);
@@ -233,16 +233,16 @@ void event_put(const struct event *e);
 struct capture_options {
 	bool with_yields;
 	bool with_calls;
-	uint64_t buffer_bytes;	/* of each CPU; 0: the default */
+	uint64_t buffer_bytes; /* of each CPU; 0: the default */
 };
 
 struct captured {
 	uint64_t end_ns;
 	uint64_t nr_events;
 	uint64_t nr_lost;
-	uint64_t cpu_ns;	/* of this process meanwhile */
-	int error;		/* errno of the write that failed; 0 */
-	uint64_t error_ns;	/* when that was */
+	uint64_t cpu_ns;   /* of this process meanwhile */
+	int error;	   /* errno of the write that failed; 0 */
+	uint64_t error_ns; /* when that was */
 };
 
 /* Return: how many words of @argv are an option of a capture; 0: the first is none. */
@@ -250,8 +250,8 @@ int capture_option(struct capture_options *o, int argc, char **argv);
 /* Opens the rings, or ends the program. */
 void capture_open(const struct capture_options *o);
 /* Return: 0, or errno of the file. */
-int capture_begin(const char *path, const struct selection *selection,
-		  uint32_t depth, uint64_t *begin_ns);
+int capture_begin(const char *path, const struct selection *selection, uint32_t depth,
+		  uint64_t *begin_ns);
 /* Empties rings until @fd can be read, or for @ms at most. Return: whether it can be. */
 bool capture_wait(int fd, int ms);
 /* Whether a signal has asked for the end. */
@@ -289,8 +289,8 @@ struct events {
 	const struct events_header *header;
 	const struct event *first;
 	uint64_t nr;
-	uint64_t end_ns;	/* everything up to here is known */
-	bool is_whole;		/* it has its END */
+	uint64_t end_ns; /* everything up to here is known */
+	bool is_whole;	 /* it has its END */
 };
 
 /* Return: NULL, or what is wrong with the file. */
@@ -317,8 +317,8 @@ uint64_t clocks_differ_ns(uint64_t nr_wakeups);
 
 void output_open(const char *path, uint32_t nr_cpus, uint64_t tick_ns);
 /* Append a record, or put one of the recent past where it belongs. */
-void output_put(uint64_t t_ns, uint32_t task, uint16_t cpu, uint8_t kind,
-		uint8_t flags, uint64_t arg);
+void output_put(uint64_t t_ns, uint32_t task, uint16_t cpu, uint8_t kind, uint8_t flags,
+		uint64_t arg);
 /* The CPU that was chosen is known a little after the wake-up. */
 void output_set_wake_cpu(uint32_t task, uint16_t cpu);
 /* The last stop of a task was a block. Return: whether it could still be changed. */
@@ -339,8 +339,7 @@ uint64_t now_ns(void);
 /* Print the string as JSON has it, with quotes; bytes that are no UTF-8 as '?'. */
 void print_json(const char *text, size_t bytes);
 /* Ends the program; the reason goes to stdout as {"wrong": ...}, or to stderr. */
-_Noreturn void refuse(const char *format, ...)
-	__attribute__((format(printf, 1, 2)));
+_Noreturn void refuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* From now on a reason is text on stderr. */
 void refuse_in_text(void);
 

@@ -103,12 +103,13 @@ static uint64_t field(const struct tracepoint *t, int i, const uint8_t *raw)
 }
 
 /* A name is new when a task is first seen, and when it executes a program. */
-static void put_name(const struct tracepoint *t, int i, const uint8_t *raw,
-		     uint32_t pid, const struct event *of)
+static void put_name(const struct tracepoint *t, int i, const uint8_t *raw, uint32_t pid,
+		     const struct event *of)
 {
 	struct event e = { .pid = pid, .cpu = of->cpu, .kind = EVENT_NAME };
-	struct event member = { .pid = pid, .cpu = of->cpu, .flags = 1,
-				.kind = EVENT_MEMBER, .t_ns = of->t_ns };
+	struct event member = {
+		.pid = pid, .cpu = of->cpu, .flags = 1, .kind = EVENT_MEMBER, .t_ns = of->t_ns
+	};
 	const uint8_t *name = raw + t->offset[i];
 
 	if (!pid || pid >= PIDS_MAX || t->size[i] != NAME_BYTES ||
@@ -147,8 +148,7 @@ static void fill(struct event *e, const struct tracepoint *t, const uint8_t *raw
 		e->value = (int32_t)field(t, 1, raw);
 		if (common->flags & COMMON_FLAG_INTERRUPT)
 			e->flags = EVENT_IN_INTERRUPT |
-				   (common->flags & COMMON_FLAG_HARDIRQ ?
-					    0 : EVENT_IN_SOFTIRQ);
+				   (common->flags & COMMON_FLAG_HARDIRQ ? 0 : EVENT_IN_SOFTIRQ);
 		break;
 	case EVENT_MIGRATE:
 		e->pid = (uint32_t)field(t, 0, raw);
@@ -213,8 +213,11 @@ static bool follow_current(struct ring *r, const struct event *e)
 /* The task that leaves the CPU has made so many since it came. */
 static void put_calls(const struct event *change, uint64_t nr)
 {
-	struct event e = { .pid = change->pid, .cpu = change->cpu, .kind = EVENT_CALLS,
-			   .t_ns = change->t_ns, .other = nr > UINT32_MAX ? UINT32_MAX : (uint32_t)nr };
+	struct event e = { .pid = change->pid,
+			   .cpu = change->cpu,
+			   .kind = EVENT_CALLS,
+			   .t_ns = change->t_ns,
+			   .other = nr > UINT32_MAX ? UINT32_MAX : (uint32_t)nr };
 
 	event_put(&e);
 }
@@ -289,8 +292,7 @@ void ring_drain(struct ring *r)
 		memcpy(&header, at, sizeof(header));
 		if (!header.size || header.size > head - tail)
 			break;
-		if ((tail & mask) + header.size > r->data_bytes &&
-		    header.size <= sizeof(copy)) {
+		if ((tail & mask) + header.size > r->data_bytes && header.size <= sizeof(copy)) {
 			uint64_t first = r->data_bytes - (tail & mask);
 
 			memcpy(copy, at, first);
@@ -299,8 +301,7 @@ void ring_drain(struct ring *r)
 		}
 		if (header.type == PERF_RECORD_LOST) {
 			lost += ((const struct lost *)at)->nr;
-		} else if (header.type == PERF_RECORD_SAMPLE &&
-			   header.size <= SAMPLE_BYTES_MAX) {
+		} else if (header.type == PERF_RECORD_SAMPLE && header.size <= SAMPLE_BYTES_MAX) {
 			const struct sample *s = (const struct sample *)at;
 
 			/* The kernel tells of losses just before what it kept. */
@@ -337,8 +338,7 @@ void ring_enable(struct ring *r, bool on)
 	r->is_current_known = false;
 	for (int i = 0; i < NR_TRACEPOINTS; i++) {
 		if (r->fds[i] >= 0)
-			ioctl(r->fds[i], on ? PERF_EVENT_IOC_ENABLE :
-					      PERF_EVENT_IOC_DISABLE, 0);
+			ioctl(r->fds[i], on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
 	}
 }
 
@@ -361,14 +361,13 @@ static const char *map_ring(struct ring *r)
 {
 	static char wrong[200];
 
-	r->memory = mmap(NULL, r->data_bytes + (uint64_t)getpagesize(),
-			 PROT_READ | PROT_WRITE, MAP_SHARED, r->fds[0], 0);
+	r->memory = mmap(NULL, r->data_bytes + (uint64_t)getpagesize(), PROT_READ | PROT_WRITE,
+			 MAP_SHARED, r->fds[0], 0);
 	if (r->memory != MAP_FAILED)
 		return NULL;
 	snprintf(wrong, sizeof(wrong),
 		 "no ring of %llu KiB for CPU %d: %s; take a smaller --buffer",
-		 (unsigned long long)r->data_bytes >> 10, r->cpu,
-		 strerror(errno));
+		 (unsigned long long)r->data_bytes >> 10, r->cpu, strerror(errno));
 	r->memory = NULL;
 	return wrong;
 }
@@ -406,19 +405,17 @@ const char *ring_open(struct ring *r, int cpu, uint64_t data_bytes)
 	for (int i = 0; !failed && i < NR_TRACEPOINTS; i++) {
 		if (tracepoints[i].id < 0)
 			continue;
-		r->fds[i] = tracepoint_open(tracepoints[i].id, cpu,
-					    (uint32_t)(data_bytes / 4),
+		r->fds[i] = tracepoint_open(tracepoints[i].id, cpu, (uint32_t)(data_bytes / 4),
 					    i == 0 && calls >= 0);
 		if (r->fds[i] < 0)
 			failed = strerror(-r->fds[i]);
 		else if ((tracepoints[i].kind == EVENT_CALL ||
 			  tracepoints[i].kind == EVENT_RETURN) &&
-			 ioctl(r->fds[i], PERF_EVENT_IOC_SET_FILTER,
-			       calls_filter()))
+			 ioctl(r->fds[i], PERF_EVENT_IOC_SET_FILTER, calls_filter()))
 			failed = strerror(errno);
 		else if (i == 0)
-			failed = calls >= 0 && count_calls(r, calls) ?
-				strerror(errno) : map_ring(r);
+			failed = calls >= 0 && count_calls(r, calls) ? strerror(errno) :
+								       map_ring(r);
 		else if (ioctl(r->fds[i], PERF_EVENT_IOC_SET_OUTPUT, r->fds[0]))
 			failed = strerror(errno);
 	}

@@ -47,7 +47,7 @@ static void task_stops_at(struct life *l, u8 why, u64 t_ns)
 {
 	static const u8 after[] = {
 		[SL_STOP_PREEMPTED] = RUNNABLE, [SL_STOP_YIELDED] = RUNNABLE,
-		[SL_STOP_BLOCKED] = BLOCKED, [SL_STOP_EXITED] = DEAD,
+		[SL_STOP_BLOCKED] = BLOCKED,	[SL_STOP_EXITED] = DEAD,
 		[SL_STOP_HORIZON] = RUNNABLE,
 	};
 
@@ -55,8 +55,7 @@ static void task_stops_at(struct life *l, u8 why, u64 t_ns)
 	c.cpus[l->cpu].life = 0;
 	c.cpus[l->cpu].switched_ns = t_ns;
 	if (c.has_begun)
-		output_put(t_ns, l->number, l->cpu, SL_RECORD_STOP, why,
-		       t_ns - l->since_ns);
+		output_put(t_ns, l->number, l->cpu, SL_RECORD_STOP, why, t_ns - l->since_ns);
 	l->since_ns = t_ns;
 }
 

@@ -31,33 +31,33 @@
 enum doing { SLEEPS, WAITS, RUNS };
 
 struct seen {
-	uint64_t since_ns;	/* it waits, and that is summed up to then */
-	uint64_t woken_ns;	/* and has not run since; 0: it has */
-	uint64_t waited_ns;	/* in this interval */
+	uint64_t since_ns;  /* it waits, and that is summed up to then */
+	uint64_t woken_ns;  /* and has not run since; 0: it has */
+	uint64_t waited_ns; /* in this interval */
 	uint16_t cpu;
-	uint8_t doing;		/* enum doing */
+	uint8_t doing; /* enum doing */
 	bool is_listed;
 };
 
 static struct {
 	struct events_header header;
-	struct event *batch;	/* after the last SYNC, or later than it */
+	struct event *batch; /* after the last SYNC, or later than it */
 	size_t nr, room;
-	struct seen *tasks;	/* by pid */
-	uint32_t *listed;	/* tasks that run or wait, or have waited in this interval */
+	struct seen *tasks; /* by pid */
+	uint32_t *listed;   /* tasks that run or wait, or have waited in this interval */
 	size_t nr_listed, listed_room;
 	struct {
-		uint32_t current;	/* pid; 0: none that is known */
+		uint32_t current; /* pid; 0: none that is known */
 		uint32_t queue;
-		uint64_t waits_ns;	/* in this interval, of all its tasks */
+		uint64_t waits_ns; /* in this interval, of all its tasks */
 	} cpus[RECORD_CPUS_MAX];
-	uint32_t latencies[DOUBLINGS * PARTS];	/* of the interval */
-	uint32_t ages[DOUBLINGS * PARTS];	/* of those that wait */
-	uint64_t sum_ns;	/* of the latencies */
+	uint32_t latencies[DOUBLINGS * PARTS]; /* of the interval */
+	uint32_t ages[DOUBLINGS * PARTS];      /* of those that wait */
+	uint64_t sum_ns;		       /* of the latencies */
 	uint64_t oldest_ns;
-	uint64_t begin_ns, end_ns;	/* of the interval */
+	uint64_t begin_ns, end_ns; /* of the interval */
 	uint64_t nr_lost;
-	uint64_t blind_ns;	/* up to here events are missing */
+	uint64_t blind_ns; /* up to here events are missing */
 } sums;
 
 static void *grown(void *memory, size_t nr, size_t *room, size_t bytes)
@@ -99,8 +99,7 @@ static uint64_t end_of_part(uint32_t part)
 	uint32_t doublings = part / PARTS;
 	uint64_t parts = part % PARTS + 1;
 
-	return doublings ? (UNIT_NS << (doublings - 1)) + (parts << (doublings + 1)) :
-			   4 * parts;
+	return doublings ? (UNIT_NS << (doublings - 1)) + (parts << (doublings + 1)) : 4 * parts;
 }
 
 static void print_parts(const char *key, uint32_t *counts)
@@ -111,8 +110,7 @@ static void print_parts(const char *key, uint32_t *counts)
 	for (uint32_t i = 0; i < DOUBLINGS * PARTS; i++) {
 		if (!counts[i])
 			continue;
-		printf("%s[%llu,%u]", comma, (unsigned long long)end_of_part(i),
-		       counts[i]);
+		printf("%s[%llu,%u]", comma, (unsigned long long)end_of_part(i), counts[i]);
 		comma = ",";
 	}
 	putchar(']');
@@ -127,8 +125,7 @@ static struct seen *task_of(uint32_t pid)
 
 	if (task->is_listed)
 		return task;
-	sums.listed = grown(sums.listed, sums.nr_listed, &sums.listed_room,
-			    sizeof(*sums.listed));
+	sums.listed = grown(sums.listed, sums.nr_listed, &sums.listed_room, sizeof(*sums.listed));
 	sums.listed[sums.nr_listed++] = pid;
 	task->is_listed = true;
 	return task;
@@ -235,8 +232,7 @@ static void handle(const struct event *e)
 	case EVENT_SWITCH:
 		if (sums.cpus[e->cpu].current != e->pid)
 			leave_unseen(e->cpu);
-		stops(e->pid, e->cpu, e->value & STATE_BLOCKED ? SLEEPS : WAITS,
-		      e->t_ns);
+		stops(e->pid, e->cpu, e->value & STATE_BLOCKED ? SLEEPS : WAITS, e->t_ns);
 		runs(e->other, e->cpu, e->t_ns);
 		break;
 	case EVENT_RUNTIME:
@@ -275,8 +271,7 @@ static void forget_tasks(void)
 /* All up to @end_ns is in the batch: it is summed up, and the rest waits. */
 static void settle(uint64_t end_ns)
 {
-	struct events events = { .header = &sums.header, .first = sums.batch,
-				 .nr = sums.nr };
+	struct events events = { .header = &sums.header, .first = sums.batch, .nr = sums.nr };
 	size_t nr = 0;
 	const char *failed;
 
@@ -394,8 +389,7 @@ static void print_cpus(void)
 			continue;
 		printf("%s[%u,%u,", comma, i, sums.cpus[i].current);
 		print_name(sums.cpus[i].current);
-		printf(",%u,%llu]", sums.cpus[i].queue,
-		       (unsigned long long)sums.cpus[i].waits_ns);
+		printf(",%u,%llu]", sums.cpus[i].queue, (unsigned long long)sums.cpus[i].waits_ns);
 		comma = ",";
 	}
 	putchar(']');
@@ -453,7 +447,8 @@ void sums_print(bool (*is_runnable)(uint32_t pid))
 	sum_up();
 	find_waiters(waiters);
 	printf("{\"seen_ns\":%llu,\"window_ns\":%llu,\"lost\":%llu,\"sum_ns\":%llu,"
-	       "\"oldest_ns\":%llu", (unsigned long long)sums.end_ns,
+	       "\"oldest_ns\":%llu",
+	       (unsigned long long)sums.end_ns,
 	       (unsigned long long)(sums.begin_ns ? sums.end_ns - sums.begin_ns : 0),
 	       (unsigned long long)sums.nr_lost, (unsigned long long)sums.sum_ns,
 	       (unsigned long long)sums.oldest_ns);

@@ -32,13 +32,12 @@
 	{ .name = path, .kind = made, .fields = { __VA_ARGS__ } }
 
 struct tracepoint tracepoints[NR_TRACEPOINTS] = {
-	EVENT("sched/sched_switch", EVENT_SWITCH, "prev_pid", "next_pid",
-	      "prev_state", "next_prio", "prev_comm", "next_comm"),
+	EVENT("sched/sched_switch", EVENT_SWITCH, "prev_pid", "next_pid", "prev_state", "next_prio",
+	      "prev_comm", "next_comm"),
 	EVENT("sched/sched_waking", EVENT_WAKING, "pid", "target_cpu"),
 	EVENT("sched/sched_wakeup", EVENT_WAKEUP, "pid", "target_cpu"),
 	EVENT("sched/sched_wakeup_new", EVENT_NEW, "pid", "target_cpu", "comm"),
-	EVENT("sched/sched_migrate_task", EVENT_MIGRATE, "pid", "orig_cpu",
-	      "dest_cpu"),
+	EVENT("sched/sched_migrate_task", EVENT_MIGRATE, "pid", "orig_cpu", "dest_cpu"),
 	EVENT("sched/sched_process_fork", EVENT_FORK, "child_pid", "parent_pid"),
 	EVENT("sched/sched_process_exit", EVENT_EXIT, "pid"),
 	EVENT("sched/sched_process_exec", EVENT_EXEC, "pid", "old_pid"),
@@ -79,31 +78,27 @@ static const char *find_tracefs(void)
 		if (!access(path, X_OK))
 			return places[i];
 	}
-	if (!unshare(CLONE_NEWNS) &&
-	    !mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) &&
+	if (!unshare(CLONE_NEWNS) && !mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) &&
 	    !mount("nodev", TRACEFS, "tracefs", MS_RDONLY, NULL))
 		return TRACEFS;
 	return NULL;
 }
 
 /* One `field:...;	offset:N;	size:N;` of a format file. */
-static bool find_field(const char *format, const char *name, uint16_t *offset,
-		       uint16_t *size)
+static bool find_field(const char *format, const char *name, uint16_t *offset, uint16_t *size)
 {
 	size_t length = strlen(name);
 	const char *at = format;
 
 	while ((at = strstr(at, name))) {
 		const char *end = at + length;
-		bool is_word = (at[-1] == ' ' || at[-1] == '\t') &&
-			       (*end == ';' || *end == '[');
+		bool is_word = (at[-1] == ' ' || at[-1] == '\t') && (*end == ';' || *end == '[');
 
 		at = end;
 		if (!is_word)
 			continue;
 		end = strchr(end, ';');
-		return end && sscanf(end, "; offset:%hu; size:%hu;", offset,
-				     size) == 2;
+		return end && sscanf(end, "; offset:%hu; size:%hu;", offset, size) == 2;
 	}
 	return false;
 }
@@ -127,11 +122,9 @@ static const char *read_tracepoint(const char *tracefs, struct tracepoint *t)
 	id = strstr(format, "\nID: ");
 	t->id = id ? atoi(id + 5) : -1;
 	for (int i = 0; t->fields[i]; i++) {
-		if (t->id > 0 && find_field(format, t->fields[i], &t->offset[i],
-					    &t->size[i]))
+		if (t->id > 0 && find_field(format, t->fields[i], &t->offset[i], &t->size[i]))
 			continue;
-		snprintf(wrong, sizeof(wrong),
-			 "%s: this kernel's event has no field %s", path,
+		snprintf(wrong, sizeof(wrong), "%s: this kernel's event has no field %s", path,
 			 t->fields[i]);
 		return wrong;
 	}
@@ -153,7 +146,8 @@ const char *tracepoints_find(bool with_yields, bool with_calls)
 		snprintf(wrong, sizeof(wrong),
 			 "tracefs is not readable at %s, and mounting it needs "
 			 "CAP_SYS_ADMIN: start as root, or have root do: mount "
-			 "-t tracefs -o mode=755 nodev %s", TRACEFS, TRACEFS);
+			 "-t tracefs -o mode=755 nodev %s",
+			 TRACEFS, TRACEFS);
 		return wrong;
 	}
 	for (int i = 0; i < NR_TRACEPOINTS; i++) {
@@ -196,8 +190,8 @@ int tracepoint_open(int id, int cpu, uint32_t watermark_bytes, bool is_leader)
 		 * which counts nanoseconds, makes a sample of each one, and is
 		 * throttled for good when a tick has had 400.
 		 */
-		.sample_type = PERF_SAMPLE_TIME | PERF_SAMPLE_PERIOD |
-			       PERF_SAMPLE_RAW | (is_leader ? PERF_SAMPLE_READ : 0),
+		.sample_type = PERF_SAMPLE_TIME | PERF_SAMPLE_PERIOD | PERF_SAMPLE_RAW |
+			       (is_leader ? PERF_SAMPLE_READ : 0),
 		.read_format = PERF_FORMAT_LOST | (is_leader ? PERF_FORMAT_GROUP : 0),
 		.disabled = 1,
 		/* One clock for all CPUs, and for the launcher, which starts and ends commands. */
@@ -206,14 +200,12 @@ int tracepoint_open(int id, int cpu, uint32_t watermark_bytes, bool is_leader)
 		.watermark = 1,
 		.wakeup_watermark = watermark_bytes,
 	};
-	long fd = syscall(SYS_perf_event_open, &attr, -1, cpu, -1,
-			  PERF_FLAG_FD_CLOEXEC);
+	long fd = syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 
 	if (fd < 0 && errno == EINVAL) {
 		/* Before Linux 6.0: what is lost last of all is not counted. */
 		attr.read_format = is_leader ? PERF_FORMAT_GROUP : 0;
-		fd = syscall(SYS_perf_event_open, &attr, -1, cpu, -1,
-			     PERF_FLAG_FD_CLOEXEC);
+		fd = syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 	}
 	return fd < 0 ? -errno : (int)fd;
 }
@@ -233,7 +225,7 @@ const char *tracepoints_try(void)
 			 "kernel.perf_event_paranoid of -1: start as root",
 			 tracepoints[0].name);
 	else
-		snprintf(wrong, sizeof(wrong), "perf_event_open of %s: %s",
-			 tracepoints[0].name, strerror(-fd));
+		snprintf(wrong, sizeof(wrong), "perf_event_open of %s: %s", tracepoints[0].name,
+			 strerror(-fd));
 	return wrong;
 }

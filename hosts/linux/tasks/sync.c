@@ -29,8 +29,7 @@ void futex_wait(u32 *word, u32 seen, u64 until_ns)
 				  .tv_nsec = (long)(until_ns % NS_PER_S) };
 
 	/* The bitset form takes an absolute time of the monotonic clock. */
-	syscall(SYS_futex, word, FUTEX_WAIT_BITSET, seen,
-		until_ns == ~0ULL ? NULL : &until, NULL,
+	syscall(SYS_futex, word, FUTEX_WAIT_BITSET, seen, until_ns == ~0ULL ? NULL : &until, NULL,
 		FUTEX_BITSET_MATCH_ANY);
 }
 
@@ -44,8 +43,8 @@ void futex_lock(u32 *word)
 {
 	u32 seen = LOCK_FREE;
 
-	if (__atomic_compare_exchange_n(word, &seen, LOCK_HELD, false,
-					__ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+	if (__atomic_compare_exchange_n(word, &seen, LOCK_HELD, false, __ATOMIC_ACQUIRE,
+					__ATOMIC_RELAXED))
 		return;
 	while (__atomic_exchange_n(word, LOCK_WANTED, __ATOMIC_ACQUIRE))
 		futex_wait(word, LOCK_WANTED, ~0ULL);
@@ -75,8 +74,7 @@ int sync_send(struct sl_player *p, u32 object, u64 bytes)
 
 	while (bytes) {
 		u64 chunk = bytes < PIPE_CHUNK ? bytes : PIPE_CHUNK;
-		ssize_t n = write(sync_object(p, object)->pipe_fds[1], nothing,
-				  chunk);
+		ssize_t n = write(sync_object(p, object)->pipe_fds[1], nothing, chunk);
 
 		if (n < 0)
 			return -errno;
@@ -91,8 +89,7 @@ int sync_recv(struct sl_player *p, u32 object, u64 bytes)
 
 	while (bytes) {
 		u64 chunk = bytes < PIPE_CHUNK ? bytes : PIPE_CHUNK;
-		ssize_t n = read(sync_object(p, object)->pipe_fds[0], received,
-				 chunk);
+		ssize_t n = read(sync_object(p, object)->pipe_fds[0], received, chunk);
 
 		if (n <= 0)
 			return n ? -errno : -EPIPE;
@@ -136,8 +133,7 @@ int sync_await(struct sl_player *p, u32 object, u32 lock)
 		seen = __atomic_load_n(&o->word, __ATOMIC_ACQUIRE);
 		if ((s32)(seen - number) > 0)
 			break;
-		syscall(SYS_futex, &o->word, FUTEX_WAIT_BITSET, seen, NULL, NULL,
-			1U << number % 32);
+		syscall(SYS_futex, &o->word, FUTEX_WAIT_BITSET, seen, NULL, NULL, 1U << number % 32);
 	}
 	return lock == SL_PROGRAM_NONE ? 0 : p->ops->lock(p, lock);
 }
@@ -153,8 +149,8 @@ int sync_signal(struct sl_player *p, u32 object, bool all)
 		if (gone == come)
 			return 0;
 		next = all ? come : gone + 1;
-	} while (!__atomic_compare_exchange_n(&o->word, &gone, next, false,
-					      __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
+	} while (!__atomic_compare_exchange_n(&o->word, &gone, next, false, __ATOMIC_ACQ_REL,
+					      __ATOMIC_ACQUIRE));
 	syscall(SYS_futex, &o->word, FUTEX_WAKE_BITSET, ALL_WAITERS, NULL, NULL,
 		all ? FUTEX_BITSET_MATCH_ANY : 1U << gone % 32);
 	return 0;
@@ -183,8 +179,7 @@ int sync_open(const void *program, struct sync_object *objects, u32 *fault_objec
 
 		if (o->kind != SL_OBJECT_PIPE)
 			continue;
-		if (pipe2(fds, O_CLOEXEC) ||
-		    fcntl(fds[1], F_SETPIPE_SZ, (int)o->param) < 0) {
+		if (pipe2(fds, O_CLOEXEC) || fcntl(fds[1], F_SETPIPE_SZ, (int)o->param) < 0) {
 			int err = -errno;
 
 			*fault_object = i;

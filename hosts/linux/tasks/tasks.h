@@ -23,12 +23,12 @@
 /* ---- sync.c: what tasks share is a futex in shared memory, or a pipe ---------- */
 
 struct sync_object {
-	u32 word;		/* futex; lock: 0 free, 1 held, 2 wanted too */
-				/* barrier: round number */
-				/* condition: waiters let go so far */
-	u32 count;		/* barrier: parties that have come this round */
-				/* condition: waiters that have come so far */
-	int pipe_fds[2];	/* pipe: read end, write end; else -1 */
+	u32 word;	 /* futex; lock: 0 free, 1 held, 2 wanted too */
+			 /* barrier: round number */
+			 /* condition: waiters let go so far */
+	u32 count;	 /* barrier: parties that have come this round */
+			 /* condition: waiters that have come so far */
+	int pipe_fds[2]; /* pipe: read end, write end; else -1 */
 };
 
 /* Where an object of the program lies: each program defines it. */

@@ -47,7 +47,7 @@ int ut_io_poll(int fd, short events, u64 until_ns)
 		int found = poll(&one, 1, 0) < 0 ? ut_io_error() : one.revents;
 
 		if (found == -EINTR)
-			continue;	/* a signal that is pending ends even this one */
+			continue; /* a signal that is pending ends even this one */
 		if (found)
 			return found > 0 && (found & POLLNVAL) ? -EBADF : found;
 		if (!until_ns)
@@ -149,8 +149,7 @@ static ssize_t use_socket(const struct call *c, bool is_write)
 	if (!is_write && !bytes)
 		return read(fd, buffer, 0) < 0 ? ut_io_error() : 0;
 	for (;;) {
-		ssize_t n = is_write ? send(fd, buffer + written, bytes - written,
-					    flags) :
+		ssize_t n = is_write ? send(fd, buffer + written, bytes - written, flags) :
 				       recv(fd, buffer, bytes, flags);
 
 		if (n >= 0 && !is_write)
@@ -223,8 +222,7 @@ static ssize_t go_on(const struct vector *v, ssize_t n)
 	struct stat about;
 	ssize_t more;
 
-	if (n <= 0 || (size_t)n >= part.iov_len || fstat(v->fd, &about) ||
-	    !S_ISREG(about.st_mode))
+	if (n <= 0 || (size_t)n >= part.iov_len || fstat(v->fd, &about) || !S_ISREG(about.st_mode))
 		return n;
 	part.iov_base = (char *)part.iov_base + n;
 	part.iov_len -= (size_t)n;
@@ -311,8 +309,9 @@ ssize_t ut_read(int fd, void *buffer, size_t bytes)
 /* @flags: of send(2), where it is a socket. Return: as ut_write(). */
 ssize_t ut_io_write(int fd, const void *buffer, size_t bytes, int flags)
 {
-	struct call c = { .fd = fd, .buffer = (void *)(uintptr_t)buffer,
-			  .bytes = bytes, .flags = flags };
+	struct call c = {
+		.fd = fd, .buffer = (void *)(uintptr_t)buffer, .bytes = bytes, .flags = flags
+	};
 
 	return ut_inside(transfer(&c, true));
 }
@@ -347,8 +346,9 @@ int ut_fsync(int fd)
 
 int ut_accept(int fd, struct sockaddr *address, socklen_t *address_bytes, int flags)
 {
-	struct call c = { .fd = fd, .address = address,
-			  .address_bytes = address_bytes, .flags = flags };
+	struct call c = {
+		.fd = fd, .address = address, .address_bytes = address_bytes, .flags = flags
+	};
 	int err = 0;
 
 	if (!ut_this_cpu())

@@ -26,8 +26,8 @@ enum side { SENDERS, RECEIVERS };
 
 /* Both are in order of arrival: of threads it is in `answer`, of cases in `arrival_`. */
 struct waiters {
-	struct ut_queue threads;	/* in ut_chan_send() or ut_chan_recv() */
-	struct ut_case *first, *last;	/* of threads in ut_select() */
+	struct ut_queue threads;      /* in ut_chan_send() or ut_chan_recv() */
+	struct ut_case *first, *last; /* of threads in ut_select() */
 };
 
 struct ut_chan {
@@ -35,11 +35,11 @@ struct ut_chan {
 	size_t message_bytes;
 	size_t capacity;
 	/* lock protects: */
-	size_t nr;		/* messages in the ring */
-	size_t first;		/* the oldest of them */
-	u32 nr_arrived;		/* waiters so far */
+	size_t nr;	/* messages in the ring */
+	size_t first;	/* the oldest of them */
+	u32 nr_arrived; /* waiters so far */
 	bool is_closed;
-	struct waiters waiters[2];	/* by enum side */
+	struct waiters waiters[2]; /* by enum side */
 	char ring[] __attribute__((aligned(16)));
 };
 
@@ -47,11 +47,11 @@ struct ut_chan {
 struct selection {
 	sl_lock_t lock;
 	/* lock protects: */
-	struct ut_queue sleeper;	/* the thread, while it sleeps */
-	const struct ut_case *chosen;	/* NULL: any of them can still be served */
+	struct ut_queue sleeper;      /* the thread, while it sleeps */
+	const struct ut_case *chosen; /* NULL: any of them can still be served */
 };
 
-static const struct ut_case no_case;	/* `chosen`: the thread does not wait any longer */
+static const struct ut_case no_case; /* `chosen`: the thread does not wait any longer */
 
 int ut_chan_create(ut_chan **chan, size_t message_bytes, size_t capacity)
 {
@@ -60,8 +60,7 @@ int ut_chan_create(ut_chan **chan, size_t message_bytes, size_t capacity)
 
 	if (!ut_this_cpu())
 		return -EPERM;
-	if (!chan || !message_bytes ||
-	    __builtin_mul_overflow(message_bytes, capacity, &bytes) ||
+	if (!chan || !message_bytes || __builtin_mul_overflow(message_bytes, capacity, &bytes) ||
 	    bytes > SIZE_MAX / 2)
 		return -EINVAL;
 	ut_disable();
@@ -132,8 +131,8 @@ static inline void transfer(const struct ut_chan *c, enum side side, void *its, 
 }
 
 /* Return: whether no other case of its thread was served before. As serve_first_case(). */
-static bool serve_case(struct ut_chan *c, enum side side, struct ut_case *k,
-		       void *message, struct ut_thread **woken)
+static bool serve_case(struct ut_chan *c, enum side side, struct ut_case *k, void *message,
+		       struct ut_thread **woken)
 {
 	struct selection *s = k->selection_;
 	bool is_first;
@@ -144,8 +143,7 @@ static bool serve_case(struct ut_chan *c, enum side side, struct ut_case *k,
 		unlink_case(&c->waiters[side], k);
 		k->result = message ? 0 : -EPIPE;
 		if (message)
-			transfer(c, side, k->recv ? k->recv : (void *)(uintptr_t)k->send,
-				 message);
+			transfer(c, side, k->recv ? k->recv : (void *)(uintptr_t)k->send, message);
 		WRITE_ONCE(s->chosen, k);
 		*woken = ut_queue_take(&s->sleeper);
 	}
@@ -179,8 +177,7 @@ static __noinline bool serve_first_case(struct ut_chan *c, enum side side, void 
  * @woken: its thread, for ut_wake_taken(); NULL: it has not fallen asleep yet. Return:
  * whether there was one. Context: the channel's lock is held.
  */
-static inline bool serve(struct ut_chan *c, enum side side, void *message,
-			 struct ut_thread **woken)
+static inline bool serve(struct ut_chan *c, enum side side, void *message, struct ut_thread **woken)
 {
 	struct waiters *w = &c->waiters[side];
 	struct ut_thread *t;
@@ -205,8 +202,7 @@ static int wait_on(struct ut_chan *c, enum side side, void *message)
 	self->message = message;
 	self->answer = (int)c->nr_arrived++;
 	err = ut_wait_in(&c->waiters[side].threads, &c->lock,
-			 side == SENDERS ? UT_WAIT_SEND : UT_WAIT_RECV, c,
-			 self->deadline_ns);
+			 side == SENDERS ? UT_WAIT_SEND : UT_WAIT_RECV, c, self->deadline_ns);
 	return err ? err : self->answer;
 }
 

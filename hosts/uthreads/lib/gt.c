@@ -38,7 +38,8 @@ static uint32_t asked_cpus(void)
 		return 0;
 	nr = strtol(text, &end, 10);
 	if (end == text || *end || nr < 1 || nr > INT32_MAX) {
-		fprintf(stderr, "gtthread_app_init: GT_CPUS is '%s', not a number from 1 on\n", text);
+		fprintf(stderr, "gtthread_app_init: GT_CPUS is '%s', not a number from 1 on\n",
+			text);
 		exit(1);
 	}
 	return (uint32_t)nr;

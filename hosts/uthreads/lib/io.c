@@ -43,7 +43,7 @@ static u32 nr_helpers, nr_waiting, nr_queued;
 static bool must_end;
 static pthread_t watcher;
 static int end_fd, wake_fd, timer_fd;
-static int ready_fd = -1;	/* epoll's; -1: there is no watcher. Read without lock */
+static int ready_fd = -1; /* epoll's; -1: there is no watcher. Read without lock */
 
 /* After a wait errno is another kernel thread's: its address is asked for anew. */
 __attribute__((noinline)) int ut_io_error(void)
@@ -76,8 +76,7 @@ static void hand_back(struct request *r)
 
 	do {
 		r->next = head;
-	} while (!__atomic_compare_exchange_n(&cpu->remote, &head, r, false,
-					      __ATOMIC_SEQ_CST,
+	} while (!__atomic_compare_exchange_n(&cpu->remote, &head, r, false, __ATOMIC_SEQ_CST,
 					      __ATOMIC_RELAXED));
 	ut_ring(cpu, UT_PENDING_REMOTE);
 }
@@ -85,8 +84,7 @@ static void hand_back(struct request *r)
 /* Wake those whose requests are done. Context: preemption disabled, on @cpu. */
 void ut_io_finish(struct ut_cpu *cpu)
 {
-	struct request *r = __atomic_exchange_n(&cpu->remote, NULL,
-						__ATOMIC_SEQ_CST);
+	struct request *r = __atomic_exchange_n(&cpu->remote, NULL, __ATOMIC_SEQ_CST);
 
 	while (r) {
 		struct request *next = r->next;
@@ -187,11 +185,11 @@ static int submit(struct request *r)
  * event by each wait. An event of a wait that is over finds no request, or that of the next
  * wait, which looks, and waits again.
  */
-static struct request *armed[ARMED_MAX];	/* by descriptor: its waiters; or &busy; atomic */
-static struct request busy;			/* a CPU, or the watcher, changes this one's */
-static u64 looked_ns;				/* atomic */
-static struct ut_kthread *sleeper;		/* it sleeps in poll(); NULL: none does; atomic */
-static bool is_awake;				/* the watcher, or its timer is set; atomic */
+static struct request *armed[ARMED_MAX]; /* by descriptor: its waiters; or &busy; atomic */
+static struct request busy;		 /* a CPU, or the watcher, changes this one's */
+static u64 looked_ns;			 /* atomic */
+static struct ut_kthread *sleeper;	 /* it sleeps in poll(); NULL: none does; atomic */
+static bool is_awake;			 /* the watcher, or its timer is set; atomic */
 
 /* Of @fd. Context: outside, or preemption disabled; put_waiters() follows at once. */
 static struct request *take_waiters(int fd)

@@ -13,16 +13,16 @@
 
 /* Lies on the stack of the thread that waits for it. */
 struct request {
-	int (*fn)(void *arg);	/* what a helper is to call */
+	int (*fn)(void *arg); /* what a helper is to call */
 	void *arg;
-	int fd;			/* or what is to be ready, */
-	u32 events;		/* and for what */
-	int answer;		/* of @fn; events; -errno */
-	bool may_last;		/* it waits for a peer, and can be taken back */
-	int given_up;		/* why its thread has asked for it to be taken back */
-	bool is_armed;		/* no event for it has come; changed by the holder of take_waiters() */
-	bool is_done;		/* atomic */
-	struct ut_cpu *cpu;	/* to be told */
+	int fd;		    /* or what is to be ready, */
+	u32 events;	    /* and for what */
+	int answer;	    /* of @fn; events; -errno */
+	bool may_last;	    /* it waits for a peer, and can be taken back */
+	int given_up;	    /* why its thread has asked for it to be taken back */
+	bool is_armed;	    /* no event for it has come; changed by the holder of take_waiters() */
+	bool is_done;	    /* atomic */
+	struct ut_cpu *cpu; /* to be told */
 	struct ut_thread *thread;
 	struct request *next;
 };

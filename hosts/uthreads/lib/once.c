@@ -41,8 +41,8 @@ static u64 owned_by_caller(void)
 
 static bool has_changed(uint64_t *state, uint64_t seen)
 {
-	return !__atomic_compare_exchange_n(state, &seen, seen | AWAITED, false,
-					    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	return !__atomic_compare_exchange_n(state, &seen, seen | AWAITED, false, __ATOMIC_SEQ_CST,
+					    __ATOMIC_SEQ_CST);
 }
 
 /* The owner is a thread of ours, and so is the caller. Context: preemption disabled. */
@@ -59,8 +59,7 @@ static int wait_inside(uint64_t *state, uint64_t seen)
 static int wait_outside(uint64_t *state, uint64_t seen)
 {
 	if (!has_changed(state, seen))
-		syscall(SYS_futex, state, FUTEX_WAIT_PRIVATE, (u32)(seen | AWAITED), NULL,
-			NULL, 0);
+		syscall(SYS_futex, state, FUTEX_WAIT_PRIVATE, (u32)(seen | AWAITED), NULL, NULL, 0);
 	return 0;
 }
 
@@ -87,7 +86,7 @@ static int begin(uint64_t *state)
 		else if (seen & INSIDE)
 			err = ut_inside(wait_inside(state, seen));
 		else if (ut_sleep_ns(RETRY_NS))
-			err = ut_yield();	/* its time is over, or it is cancelled */
+			err = ut_yield(); /* its time is over, or it is cancelled */
 	}
 	return err;
 }

@@ -55,9 +55,8 @@ static int lock(ut_rwlock *l, bool is_write, bool may_wait)
 	} else if (!may_wait) {
 		err = -EBUSY;
 	} else {
-		err = ut_wait_in(queue_of(l), LOCK_OF(l),
-				 is_write ? UT_WAIT_WRITE : UT_WAIT_READ, l,
-				 ut_this_cpu()->curr->deadline_ns);
+		err = ut_wait_in(queue_of(l), LOCK_OF(l), is_write ? UT_WAIT_WRITE : UT_WAIT_READ,
+				 l, ut_this_cpu()->curr->deadline_ns);
 		if (!err)
 			return 0;
 		/* Readers may have waited behind a writer that gave up. */

@@ -19,7 +19,7 @@
 #define ROUNDS_MAX 4	/* an end may set slots again */
 
 static struct key {
-	u32 owner;		/* odd: it has one; grows with each change; atomic */
+	u32 owner; /* odd: it has one; grows with each change; atomic */
 	void (*end)(void *value);
 } keys[UT_KEYS_MAX];
 static sl_lock_t lock;

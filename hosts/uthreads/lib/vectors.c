@@ -32,8 +32,8 @@ static ssize_t write_rest(const struct vector *v, ssize_t done, int flags)
 		end += v->parts[i].iov_len;
 		if (sum >= end)
 			continue;
-		n = ut_io_write(v->fd, (char *)v->parts[i].iov_base + (sum - start),
-				end - sum, flags);
+		n = ut_io_write(v->fd, (char *)v->parts[i].iov_base + (sum - start), end - sum,
+				flags);
 		sum += n > 0 ? (size_t)n : 0;
 		if (sum < end)
 			break;
@@ -45,8 +45,7 @@ static ssize_t write_rest(const struct vector *v, ssize_t done, int flags)
  * Send or receive once, when the socket is ready. Context: preemption disabled.
  * Return: bytes; -EAGAIN with @may_retry: it is not, and said that it was; -errno.
  */
-static ssize_t use_socket(int fd, struct msghdr *msg, int flags, bool is_write,
-			  bool *may_retry)
+static ssize_t use_socket(int fd, struct msghdr *msg, int flags, bool is_write, bool *may_retry)
 {
 	int err = ut_may_block() ? -EPERM : 0;
 	bool has_waited = false;
@@ -58,8 +57,7 @@ static ssize_t use_socket(int fd, struct msghdr *msg, int flags, bool is_write,
 		if (n >= 0)
 			return n;
 		err = ut_io_error();
-		*may_retry = err == -EAGAIN && !(flags & MSG_DONTWAIT) &&
-			     !ut_io_is_nonblocking(fd);
+		*may_retry = err == -EAGAIN && !(flags & MSG_DONTWAIT) && !ut_io_is_nonblocking(fd);
 		if (err == -EINTR)
 			err = 0;
 		else if (*may_retry && !has_waited)
@@ -99,11 +97,13 @@ ssize_t ut_sendmsg(int fd, const struct msghdr *msg, int flags)
 	return n <= 0 || flags & MSG_DONTWAIT ? n : write_rest(&v, n, flags);
 }
 
-ssize_t ut_recvfrom(int fd, void *buffer, size_t bytes, int flags,
-		    struct sockaddr *address, socklen_t *address_bytes)
+ssize_t ut_recvfrom(int fd, void *buffer, size_t bytes, int flags, struct sockaddr *address,
+		    socklen_t *address_bytes)
 {
 	struct iovec part = { buffer, bytes };
-	struct msghdr msg = { .msg_name = address, .msg_iov = &part, .msg_iovlen = 1,
+	struct msghdr msg = { .msg_name = address,
+			      .msg_iov = &part,
+			      .msg_iovlen = 1,
 			      .msg_namelen = address ? *address_bytes : 0 };
 	ssize_t n = ut_recvmsg(fd, &msg, flags);
 
@@ -117,7 +117,8 @@ ssize_t ut_sendto(int fd, const void *buffer, size_t bytes, int flags,
 {
 	struct iovec part = { (void *)(uintptr_t)buffer, bytes };
 	struct msghdr msg = { .msg_name = (void *)(uintptr_t)address,
-			      .msg_namelen = address_bytes, .msg_iov = &part,
+			      .msg_namelen = address_bytes,
+			      .msg_iov = &part,
 			      .msg_iovlen = 1 };
 
 	return ut_sendmsg(fd, &msg, flags);

@@ -10,8 +10,7 @@
 
 #define TIME_MAX (1ULL << 61)
 
-int parse_options(struct options *o, int argc, char **argv, char *why,
-		  u32 why_bytes)
+int parse_options(struct options *o, int argc, char **argv, char *why, u32 why_bytes)
 {
 	const struct sl_option topology[] = {
 		{ "smt", 1, SCX_CPUS_MAX, .to32 = &o->smt },
@@ -38,8 +37,7 @@ int parse_options(struct options *o, int argc, char **argv, char *why,
 	if (sl_options_parse(options, argc, argv, why, why_bytes))
 		return -1;
 	if (!o->policy_path || !o->program_path) {
-		snprintf(why, why_bytes, "%s is missing",
-			 o->policy_path ? "--program" : "--policy");
+		snprintf(why, why_bytes, "%s is missing", o->policy_path ? "--program" : "--policy");
 		return -1;
 	}
 	return 0;

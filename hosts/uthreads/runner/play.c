@@ -71,7 +71,7 @@ static void on_last(void)
 static void on_deadlock(const char *text, s32 pid)
 {
 	if (sl_program_header(run.program)->horizon_ns)
-		return;		/* servers may wait indefinitely; the hook ends it */
+		return; /* servers may wait indefinitely; the hook ends it */
 	run_fail("deadlock", pid, "%s", text);
 	end_now();
 }
@@ -85,13 +85,14 @@ static void *play(void *arg)
 	failed = sl_player_run(&me->player);
 	if (failed) {
 		me->failed = failed;
-		run_fail("program", me->thread->core.p.pid,
-			 "%s[%d] cannot do op %u: %s", me->thread->core.p.comm,
-			 me->thread->core.p.pid, sl_player_pc(&me->player),
+		run_fail("program", me->thread->core.p.pid, "%s[%d] cannot do op %u: %s",
+			 me->thread->core.p.comm, me->thread->core.p.pid, sl_player_pc(&me->player),
 			 failed > -1000 ? strerror(-failed) :
-			 failed == SL_PLAYER_SPAWNED_OUT ? "it spawns more children than it has" :
-			 failed == SL_PLAYER_WAIT_FOR_NONE ? "it waits for children that it never spawned" :
-			 "this host has no such verb");
+			 failed == SL_PLAYER_SPAWNED_OUT ?
+					  "it spawns more children than it has" :
+			 failed == SL_PLAYER_WAIT_FOR_NONE ?
+					  "it waits for children that it never spawned" :
+					  "this host has no such verb");
 	}
 	__atomic_add_fetch(&run.result->nr_exited, 1, __ATOMIC_RELAXED);
 	if (me->parent)
@@ -105,10 +106,9 @@ static struct ut_attr attr_of(const struct sl_program_task *task)
 
 	/* Our bits are the program's, but for the weight. */
 	attr.given = (task->attr_given & 0x1f) |
-		     (task->attr_given & (1U << TASK_ATTR_DEADLINE) ?
-		      UT_GIVES_DEADLINE : 0) |
-		     (task->attr_given & (1U << TASK_ATTR_BURST) ?
-		      UT_GIVES_BURST : 0) | UT_GIVES_WEIGHT;
+		     (task->attr_given & (1U << TASK_ATTR_DEADLINE) ? UT_GIVES_DEADLINE : 0) |
+		     (task->attr_given & (1U << TASK_ATTR_BURST) ? UT_GIVES_BURST : 0) |
+		     UT_GIVES_WEIGHT;
 	attr.priority = task->priority;
 	attr.tickets = task->tickets;
 	attr.credits = task->credits;
@@ -120,8 +120,7 @@ static struct ut_attr attr_of(const struct sl_program_task *task)
 	attr.is_detached = 1;
 	attr.name = sl_program_string(run.program, task->name);
 	if (task->affinity != SL_PROGRAM_NONE) {
-		attr.affinity = (const uint64_t *)(sl_program_values(run.program) +
-						   task->affinity);
+		attr.affinity = (const uint64_t *)(sl_program_values(run.program) + task->affinity);
 		attr.affinity_words = task->affinity_words;
 	}
 	return attr;
@@ -192,10 +191,9 @@ static void hook(void)
 		return;
 	}
 	if (run.options->limit_ns && now_ns >= run.options->limit_ns) {
-		run_fail("limit", 0,
-			 "%u of %u tasks had not ended at the limit of %llu ns",
-			 run.result->nr_tasks - run.result->nr_exited,
-			 run.result->nr_tasks, run.options->limit_ns);
+		run_fail("limit", 0, "%u of %u tasks had not ended at the limit of %llu ns",
+			 run.result->nr_tasks - run.result->nr_exited, run.result->nr_tasks,
+			 run.options->limit_ns);
 		ut.hook_ns = UT_NEVER;
 		end_now();
 		return;
@@ -237,9 +235,8 @@ static void end(void)
 	}
 	verbs_check_products();
 	if (ut.failed_kind)
-		run_fail(ut.failed_kind == SCX_EXIT_ERROR_STALL ? "stall" : "policy",
-			 ut.failed_pid, "%s: %s", sl_report().exit->reason,
-			 sl_report().exit->msg);
+		run_fail(ut.failed_kind == SCX_EXIT_ERROR_STALL ? "stall" : "policy", ut.failed_pid,
+			 "%s: %s", sl_report().exit->reason, sl_report().exit->msg);
 }
 
 static int by_arrival(const void *a, const void *b)
@@ -317,14 +314,12 @@ void play_run(const struct options *o, struct result *r)
 	config.tick_ns = o->tick_ns;
 	config.records = o->records_path;
 	config.threads_max = r->nr_tasks + 1;
-	config.flags = (o->has_detail ? UT_RECORD_DETAIL : 0) |
-		       (o->is_pinned ? UT_PIN_CPUS : 0);
+	config.flags = (o->has_detail ? UT_RECORD_DETAIL : 0) | (o->is_pinned ? UT_PIN_CPUS : 0);
 	ut_topology.smt = groups_of(o->nr_cpus, o->smt);
 	ut_topology.llc = groups_of(o->nr_cpus, o->llc);
 	ut_topology.node = groups_of(o->nr_cpus, o->node);
 	err = ut_run(&config, begin, end);
 	if (err)
-		run_fail(ut.failed_kind ? "policy" : "usage", ut.failed_pid, "%s",
-			 ut_error_text());
+		run_fail(ut.failed_kind ? "policy" : "usage", ut.failed_pid, "%s", ut_error_text());
 	verbs_close();
 }

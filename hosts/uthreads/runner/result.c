@@ -32,15 +32,15 @@ void print_result(const struct options *o, const struct result *r)
 	printf("\"cpus\":null,\"end_ns\":%llu,\"nr_switches\":%llu,\"nr_products\":%u,\"nr_tasks\":%u,\"nr_exited\":%u,"
 	       "\"taken_ns\":%llu,\"away_ns_max\":%llu,\"timer_late_ns_max\":%llu,\"clock_ns\":%llu,\"idle_clock_ns\":%llu,"
 	       "\"switch_clock_ns\":%llu,\"counter_hz\":%llu}\n",
-	       r->end_ns, r->nr_switches, r->nr_products, r->nr_tasks,
-	       r->nr_exited, r->taken_ns, r->away_ns_max, r->timer_late_ns_max, r->clock_ns,
-	       r->idle_clock_ns, r->switch_clock_ns, counter_hz());
+	       r->end_ns, r->nr_switches, r->nr_products, r->nr_tasks, r->nr_exited, r->taken_ns,
+	       r->away_ns_max, r->timer_late_ns_max, r->clock_ns, r->idle_clock_ns,
+	       r->switch_clock_ns, counter_hz());
 }
 
 /* How CPU time is measured here, which `run` uses up: the same for every run. */
 void print_clock(void)
 {
 	ut_clock_init();
-	printf("{\"counter\":%s,\"compared_ns\":%u}\n",
-	       counter_hz() ? "true" : "false", UT_CALIBRATION_NS);
+	printf("{\"counter\":%s,\"compared_ns\":%u}\n", counter_hz() ? "true" : "false",
+	       UT_CALIBRATION_NS);
 }

@@ -20,14 +20,14 @@
 struct options {
 	const char *policy_path;
 	const char *program_path;
-	const char *records_path;	/* NULL: none are kept */
+	const char *records_path; /* NULL: none are kept */
 	const char *id;
-	const char *sets[SL_WORDS_MAX + 1];	/* NAME=VALUE of knobs; ends with NULL */
+	const char *sets[SL_WORDS_MAX + 1]; /* NAME=VALUE of knobs; ends with NULL */
 	u32 nr_cpus;
 	u64 seed;
 	u64 tick_ns;
-	u64 limit_ns;			/* of time; 0: none */
-	u32 smt, llc, node;		/* CPUs per core, cache, node; 0: see sched.h */
+	u64 limit_ns;	    /* of time; 0: none */
+	u32 smt, llc, node; /* CPUs per core, cache, node; 0: see sched.h */
 	bool has_detail;
 	bool is_pinned;
 };
@@ -35,34 +35,34 @@ struct options {
 /* How a run ended. */
 struct result {
 	const char *status;
-	const char *error_kind;		/* NULL: none */
+	const char *error_kind; /* NULL: none */
 	char error[1400];
-	s32 task;			/* pid, 0: none */
+	s32 task; /* pid, 0: none */
 	u64 end_ns;
 	u64 nr_switches;
 	u32 nr_tasks;
-	u32 nr_exited;			/* atomic */
-	u32 nr_products;		/* of `work`, checked */
-	u64 taken_ns;			/* by other processes, of all CPUs together */
-	u64 clock_ns;			/* CPU time of the kernel threads that are CPUs */
-	u64 idle_clock_ns;		/* of that, while they had no task to run */
-	u64 switch_clock_ns;		/* of that, between two tasks */
-	u64 away_ns_max;		/* longest time that one of them had a CPU */
-	u64 timer_late_ns_max;		/* a timer's signal, after its time */
+	u32 nr_exited;	       /* atomic */
+	u32 nr_products;       /* of `work`, checked */
+	u64 taken_ns;	       /* by other processes, of all CPUs together */
+	u64 clock_ns;	       /* CPU time of the kernel threads that are CPUs */
+	u64 idle_clock_ns;     /* of that, while they had no task to run */
+	u64 switch_clock_ns;   /* of that, between two tasks */
+	u64 away_ns_max;       /* longest time that one of them had a CPU */
+	u64 timer_late_ns_max; /* a timer's signal, after its time */
 };
 
 /* A task of the program. */
 struct play {
 	struct sl_player player;
-	struct ut_thread *thread;	/* NULL: not arrived yet */
+	struct ut_thread *thread; /* NULL: not arrived yet */
 	struct play *parent;
-	ut_sem ended;			/* children that have, not waited for */
-	int failed;			/* what the player returned */
+	ut_sem ended; /* children that have, not waited for */
+	int failed;   /* what the player returned */
 };
 
 struct object {
 	struct sl_object object;
-	sl_lock_t *lock;		/* protects it: its own, or run.lock */
+	sl_lock_t *lock; /* protects it: its own, or run.lock */
 	sl_lock_t own_lock;
 };
 
@@ -72,19 +72,18 @@ struct run {
 	const void *program;
 	struct play *plays;
 	struct object *objects;
-	sl_lock_t lock;			/* all locks and conditions: AWAIT uses both */
-	u32 *arrivals;			/* task numbers by arrival */
+	sl_lock_t lock; /* all locks and conditions: AWAIT uses both */
+	u32 *arrivals;	/* task numbers by arrival */
 	u32 nr_arrivals;
 	u32 next_arrival;
-	int data_fd;			/* what `read` and `write` work on */
+	int data_fd; /* what `read` and `write` work on */
 };
 
 extern struct run run;
 extern const struct sl_player_ops ut_verbs;
 
 /* options.c: Return: 0, or -1 with @why filled in. */
-int parse_options(struct options *o, int argc, char **argv, char *why,
-		  u32 why_bytes);
+int parse_options(struct options *o, int argc, char **argv, char *why, u32 why_bytes);
 
 /* play.c */
 void play_run(const struct options *o, struct result *r);

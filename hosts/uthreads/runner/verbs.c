@@ -65,7 +65,7 @@ struct product {
 	struct product *next;
 };
 
-static struct product *products;	/* of all threads; a list that only grows */
+static struct product *products; /* of all threads; a list that only grows */
 
 static int work(struct sl_player *p, u32 kind, u64 units)
 {
@@ -80,9 +80,8 @@ static int work(struct sl_player *p, u32 kind, u64 units)
 		return -ENOMEM;
 	*product = (struct product){ kind, units, value, NULL };
 	product->next = __atomic_load_n(&products, __ATOMIC_RELAXED);
-	while (!__atomic_compare_exchange_n(&products, &product->next, product,
-					    false, __ATOMIC_RELEASE,
-					    __ATOMIC_RELAXED))
+	while (!__atomic_compare_exchange_n(&products, &product->next, product, false,
+					    __ATOMIC_RELEASE, __ATOMIC_RELAXED))
 		;
 	return 0;
 }
@@ -162,8 +161,7 @@ static int transfer(void *arg)
 	int err = buffer ? 0 : -ENOMEM;
 
 	while (left && !err) {
-		u64 bytes = t->chunk_bytes && t->chunk_bytes < left ?
-			    t->chunk_bytes : left;
+		u64 bytes = t->chunk_bytes && t->chunk_bytes < left ? t->chunk_bytes : left;
 		ssize_t n;
 
 		if (bytes > CHUNK_BYTES_MAX)
@@ -184,8 +182,7 @@ static int transfer(void *arg)
 
 static int use_file(u64 bytes, u32 chunk_bytes, u8 flags, bool is_write)
 {
-	struct transfer t = { bytes, chunk_bytes, is_write,
-			      flags & (SL_OP_SYNC | SL_OP_DIRECT) };
+	struct transfer t = { bytes, chunk_bytes, is_write, flags & (SL_OP_SYNC | SL_OP_DIRECT) };
 
 	return ut_outside(transfer, &t);
 }
@@ -206,8 +203,8 @@ static int write_file(struct sl_player *p, u64 bytes, u32 chunk_bytes, u8 flags)
 
 /* An operation of the calling task, on its stack. */
 struct operation {
-	struct sl_waiter waiter;	/* first: sl_wait_wake() finds the rest by it */
-	bool is_done;			/* atomic */
+	struct sl_waiter waiter; /* first: sl_wait_wake() finds the rest by it */
+	bool is_done;		 /* atomic */
 	sl_lock_t *lock;
 };
 
@@ -237,8 +234,7 @@ void sl_wait_wake(struct sl_waiter *w, bool is_sync, const struct sl_waiter *by)
 }
 
 /* Preemption is disabled and the object's lock held, until finish(). */
-static struct sl_object *begin(struct operation *op, struct sl_player *p,
-			       u32 object)
+static struct sl_object *begin(struct operation *op, struct sl_player *p, u32 object)
 {
 	struct object *o = &run.objects[object];
 
@@ -306,8 +302,7 @@ static int await(struct sl_player *p, u32 object, u32 with)
 {
 	struct operation op;
 	struct sl_object *o = begin(&op, p, object);
-	struct sl_object *lock = with == SL_PROGRAM_NONE ? NULL :
-				 &run.objects[with].object;
+	struct sl_object *lock = with == SL_PROGRAM_NONE ? NULL : &run.objects[with].object;
 
 	return finish(&op, sl_object_await(o, &op.waiter, lock), -EPERM);
 }
@@ -417,7 +412,9 @@ int verbs_open(void)
 
 		o->object.size = objects[i].param;
 		o->lock = objects[i].kind == SL_OBJECT_LOCK ||
-			  objects[i].kind == SL_OBJECT_CONDITION ? &run.lock : &o->own_lock;
+					  objects[i].kind == SL_OBJECT_CONDITION ?
+				  &run.lock :
+				  &o->own_lock;
 	}
 	if (!has_files())
 		return 0;

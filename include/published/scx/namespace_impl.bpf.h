@@ -11,14 +11,12 @@ struct pid_namespace {
 	} ns;
 };
 
-static inline struct pid *get_task_pid_ptr(const struct task_struct *p,
-					   enum pid_type type)
+static inline struct pid *get_task_pid_ptr(const struct task_struct *p, enum pid_type type)
 {
 	return NULL;
 }
 
-static inline struct pid_namespace *get_task_pid_ns(const struct task_struct *p,
-						    enum pid_type type)
+static inline struct pid_namespace *get_task_pid_ns(const struct task_struct *p, enum pid_type type)
 {
 	return NULL;
 }

@@ -18,9 +18,9 @@
 #include <scx/task_ctx.h>
 
 struct task_ctx {
-	u64 predicted_ns;	/* length of its next burst */
-	u64 used_ns;		/* of the present burst */
-	u64 exec_ns;		/* its CPU time when it was last charged */
+	u64 predicted_ns; /* length of its next burst */
+	u64 used_ns;	  /* of the present burst */
+	u64 exec_ns;	  /* its CPU time when it was last charged */
 	bool has_yielded;
 };
 DEFINE_TASK_CTX(struct task_ctx);
@@ -33,8 +33,7 @@ static u64 left_ns(struct task_struct *p, const struct task_ctx *tc)
 
 	if (task_attr_given(attr, TASK_ATTR_BURST) && attr->burst_ns)
 		burst_ns = attr->burst_ns;
-	return burst_ns > tc->used_ns ? burst_ns - tc->used_ns :
-					tc->used_ns - burst_ns;
+	return burst_ns > tc->used_ns ? burst_ns - tc->used_ns : tc->used_ns - burst_ns;
 }
 
 /* For ops.quiescent. What is merely changed while it is runnable keeps its burst. */
@@ -44,8 +43,8 @@ static void end_burst(struct task_struct *p, u64 deq_flags)
 
 	if (!tc || !(deq_flags & SCX_DEQ_SLEEP))
 		return;
-	tc->predicted_ns = (tc->used_ns * alpha_percent +
-			    tc->predicted_ns * (100 - alpha_percent)) / 100;
+	tc->predicted_ns = (tc->used_ns * alpha_percent + tc->predicted_ns * (100 - alpha_percent)) /
+			   100;
 	tc->used_ns = 0;
 }
 

@@ -27,7 +27,7 @@ DEFINE_TASK_CTX(struct task_ctx);
 /* Accountings that a late one makes up for: no task may hoard or owe more in xen. */
 #define HOARD_PERIODS 16
 
-static u64 period;		/* how many there were; written by the accounting only */
+static u64 period; /* how many there were; written by the accounting only */
 /*
  * Tasks in the queues of a class, of all CPUs; atomic. A task is counted until it
  * runs, so this may be too large for a moment: a hint where to look.
@@ -90,8 +90,7 @@ static void count_in(struct task_ctx *tc, u32 class)
 static void insert(struct task_struct *p, struct task_ctx *tc, u64 enq_flags)
 {
 	count_in(tc, tc->class);
-	scx_bpf_dsq_insert(p, dsq_of(scx_bpf_task_cpu(p), tc->class), slice_ns,
-			   enq_flags);
+	scx_bpf_dsq_insert(p, dsq_of(scx_bpf_task_cpu(p), tc->class), slice_ns, enq_flags);
 }
 
 /* ---- what runs ----------------------------------------------------------- */
@@ -109,8 +108,7 @@ static void choose(s32 cpu, struct task_struct *prev)
 		tc->class = class_now(tc);
 	}
 	take(cpu, tc ? tc->class : NR_CLASSES);
-	if (!prev || !tc || tc->class == CLASS_PARKED ||
-	    scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL) > 0)
+	if (!prev || !tc || tc->class == CLASS_PARKED || scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL) > 0)
 		return;
 	scx_bpf_task_set_slice(prev, slice_ns);
 	note_running(cpu, tc->class, 0);
@@ -183,8 +181,7 @@ static bool pull(s32 cpu, u32 class, s32 nr_min, bool longest, u64 iter_flags)
 			longest_id = id;
 		}
 	}
-	return nr_longest &&
-	       move_one(longest_id, SCX_DSQ_LOCAL, cpu, iter_flags);
+	return nr_longest && move_one(longest_id, SCX_DSQ_LOCAL, cpu, iter_flags);
 }
 
 static s32 nr_waiting(s32 cpu)
@@ -215,10 +212,10 @@ static bool push(void)
 	}
 	if (nr_longest < nr_shortest + 2)
 		return false;
-	return move_one(dsq_of(longest, CLASS_OVER), dsq_of(shortest, CLASS_OVER),
-			shortest, SCX_DSQ_ITER_REV) ||
-	       move_one(dsq_of(longest, CLASS_UNDER), dsq_of(shortest, CLASS_UNDER),
-			shortest, SCX_DSQ_ITER_REV);
+	return move_one(dsq_of(longest, CLASS_OVER), dsq_of(shortest, CLASS_OVER), shortest,
+			SCX_DSQ_ITER_REV) ||
+	       move_one(dsq_of(longest, CLASS_UNDER), dsq_of(shortest, CLASS_UNDER), shortest,
+			SCX_DSQ_ITER_REV);
 }
 
 /* ---- the accounting, once per period ------------------------------------- */

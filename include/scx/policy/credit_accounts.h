@@ -22,35 +22,35 @@
 
 /* All times that may be owed are signed. */
 struct task_ctx {
-	s64 balance_ns;		/* CPU time its credits still buy */
-	s64 cap_ns;		/* CPU time its cap still allows */
-	u64 exec_ns;		/* its CPU time when it was last charged */
-	u64 period;		/* up to which it was given its due */
-	u64 gain;		/* same; see the global */
+	s64 balance_ns; /* CPU time its credits still buy */
+	s64 cap_ns;	/* CPU time its cap still allows */
+	u64 exec_ns;	/* its CPU time when it was last charged */
+	u64 period;	/* up to which it was given its due */
+	u64 gain;	/* same; see the global */
 	u64 credits;
-	u64 cap_percent;	/* 0: none */
-	u64 weight;		/* its part of active_credits */
-	u64 limit_ns;		/* its part of limited_ns; not 0: it is limited */
-	u64 joined;		/* period in which it began to share */
-	u64 leaves;		/* period up to which it shares, if it lingers */
+	u64 cap_percent; /* 0: none */
+	u64 weight;	 /* its part of active_credits */
+	u64 limit_ns;	 /* its part of limited_ns; not 0: it is limited */
+	u64 joined;	 /* period in which it began to share */
+	u64 leaves;	 /* period up to which it shares, if it lingers */
 	u32 class;
-	u32 waits_in;		/* class in whose nr_queued it is counted; NR_CLASSES: none */
-	bool is_active;		/* shares in what is given out */
-	bool lingers;		/* is active although it sleeps */
-	bool is_known;		/* has been runnable before */
+	u32 waits_in;	/* class in whose nr_queued it is counted; NR_CLASSES: none */
+	bool is_active; /* shares in what is given out */
+	bool lingers;	/* is active although it sleeps */
+	bool is_known;	/* has been runnable before */
 };
 
 #include <scx/policy/credit.h>
 
 /* Written by the accounting only: */
-static u64 gain;		/* sum of what one credit was ever given */
-static u64 rate;		/* by how much `gain` grew last */
-static u64 gains[NR_BUCKETS];	/* `gain` after the last periods */
+static u64 gain;	      /* sum of what one credit was ever given */
+static u64 rate;	      /* by how much `gain` grew last */
+static u64 gains[NR_BUCKETS]; /* `gain` after the last periods */
 /* Atomic: */
-static u64 nr_runnable;		/* tasks */
-static u64 active_credits;	/* of active tasks that are not limited */
-static u64 limited_ns;		/* per period, of those that are */
-static u64 forfeited_ns;	/* given to tasks that had hoarded enough */
+static u64 nr_runnable;	   /* tasks */
+static u64 active_credits; /* of active tasks that are not limited */
+static u64 limited_ns;	   /* per period, of those that are */
+static u64 forfeited_ns;   /* given to tasks that had hoarded enough */
 /*
  * What leaves active_credits and limited_ns after each of the next periods. If a
  * task wakes up while its bucket is emptied, it may leave twice; the bucket then
@@ -92,9 +92,8 @@ static u64 due_ns_until(const struct task_ctx *tc, u64 until)
 
 	if (tc->limit_ns)
 		return tc->limit_ns * (until - tc->period);
-	if (period - until >= NR_BUCKETS)	/* so long ago: as was planned */
-		return tc->balance_ns < (s64)period_ns ?
-		       (u64)((s64)period_ns - tc->balance_ns) : 0;
+	if (period - until >= NR_BUCKETS) /* so long ago: as was planned */
+		return tc->balance_ns < (s64)period_ns ? (u64)((s64)period_ns - tc->balance_ns) : 0;
 	if (period != until)
 		gain_then = gains[until % NR_BUCKETS];
 	return tc->weight * (gain_then - tc->gain) >> GAIN_SHIFT;
@@ -129,8 +128,7 @@ static void settle(struct task_ctx *tc)
 	if (now == tc->period)
 		return;
 	if (tc->is_active)
-		tc->balance_ns += (s64)due_ns_until(tc, has_left ? tc->leaves :
-								   now);
+		tc->balance_ns += (s64)due_ns_until(tc, has_left ? tc->leaves : now);
 	if (has_left) {
 		/* The accounting took its part away meanwhile. */
 		tc->is_active = false;
@@ -139,12 +137,10 @@ static void settle(struct task_ctx *tc)
 		tc->limit_ns = 0;
 	}
 	if (tc->balance_ns > max_ns) {
-		__sync_fetch_and_add(&forfeited_ns,
-				     (u64)(tc->balance_ns - max_ns));
+		__sync_fetch_and_add(&forfeited_ns, (u64)(tc->balance_ns - max_ns));
 		tc->balance_ns = max_ns;
 	}
-	tc->cap_ns = add_up(tc->cap_ns, now - tc->period, limit_ns,
-			    (s64)(limit_ns * HOARD_PERIODS));
+	tc->cap_ns = add_up(tc->cap_ns, now - tc->period, limit_ns, (s64)(limit_ns * HOARD_PERIODS));
 	tc->gain = gain;
 	tc->period = now;
 	limit_debt(tc);

@@ -23,16 +23,16 @@
 #define LAG_MIN_NS 20000000ULL
 
 struct task_ctx {
-	u64 v;			/* virtual time; wraps */
-	u64 deadline;		/* virtual time */
-	s64 lag;		/* virtual time; while it is not runnable */
-	u64 weight;		/* with which it is, or was last, counted */
-	u64 slice_ns;		/* that it asks for */
-	u64 exec_ns;		/* its CPU time when it was last charged ... */
-	u64 charged_ns;		/* ... and when that was, or when it became runnable */
+	u64 v;		/* virtual time; wraps */
+	u64 deadline;	/* virtual time */
+	s64 lag;	/* virtual time; while it is not runnable */
+	u64 weight;	/* with which it is, or was last, counted */
+	u64 slice_ns;	/* that it asks for */
+	u64 exec_ns;	/* its CPU time when it was last charged ... */
+	u64 charged_ns; /* ... and when that was, or when it became runnable */
 	bool has_yielded;
-	bool is_new;		/* has never run */
-	bool is_delayed;	/* sleeps and owes: see struct delayed */
+	bool is_new;	 /* has never run */
+	bool is_delayed; /* sleeps and owes: see struct delayed */
 };
 DEFINE_TASK_CTX(struct task_ctx);
 
@@ -42,11 +42,11 @@ DEFINE_TASK_CTX(struct task_ctx);
  */
 private(EEVDF) struct bpf_spin_lock eevdf_lock;
 /* eevdf_lock protects: */
-static u64 mean_base;		/* virtual time; close to V */
-static s64 mean_sum;		/* of weight * (v - base), over all runnable tasks */
-static u64 total_weight;	/* of all runnable tasks, the running ones included */
+static u64 mean_base;	 /* virtual time; close to V */
+static s64 mean_sum;	 /* of weight * (v - base), over all runnable tasks */
+static u64 total_weight; /* of all runnable tasks, the running ones included */
 static u64 nr_running;
-static u64 since_ns;		/* sum of charged_ns of the running tasks; wraps */
+static u64 since_ns; /* sum of charged_ns of the running tasks; wraps */
 /*
  * When a task last came, left or got a CPU: Linux does the accounts of the running task then and at ticks,
  * but not as one wakes up that sleeps and owes, which gets its place by those before.
@@ -62,7 +62,7 @@ static struct delayed {
 	u64 weight;
 	s32 pid;
 } delayed[NR_DELAYED_MAX];
-static u32 nr_delayed;		/* slots in use, the first ones */
+static u32 nr_delayed; /* slots in use, the first ones */
 
 static u64 vtime_of(u64 ns, u64 weight)
 {
@@ -82,16 +82,14 @@ static u64 own_slice_ns(struct task_struct *p)
 	struct task_attr *attr = task_attr(p);
 	s32 priority;
 
-	if (slice_source == SLICE_BURST &&
-	    task_attr_given(attr, TASK_ATTR_BURST) && attr->burst_ns)
+	if (slice_source == SLICE_BURST && task_attr_given(attr, TASK_ATTR_BURST) && attr->burst_ns)
 		return clamp_slice(attr->burst_ns);
-	if (slice_source != SLICE_PRIORITY ||
-	    !task_attr_given(attr, TASK_ATTR_PRIORITY))
+	if (slice_source != SLICE_PRIORITY || !task_attr_given(attr, TASK_ATTR_PRIORITY))
 		return slice_ns;
 	priority = attr->priority;
 	if (priority < DEFAULT_PRIORITY)
-		return clamp_slice(slice_ns >> (priority < 0 ? DEFAULT_PRIORITY :
-						DEFAULT_PRIORITY - priority));
+		return clamp_slice(slice_ns >>
+				   (priority < 0 ? DEFAULT_PRIORITY : DEFAULT_PRIORITY - priority));
 	if (priority > 2 * DEFAULT_PRIORITY)
 		priority = 2 * DEFAULT_PRIORITY;
 	return clamp_slice(slice_ns << ((priority - DEFAULT_PRIORITY) & 7));
@@ -181,8 +179,7 @@ static u64 lag_max(const struct task_ctx *tc)
 static void make_request(struct task_struct *p, struct task_ctx *tc)
 {
 	tc->slice_ns = own_slice_ns(p);
-	tc->deadline = tc->v + vtime_of(tc->is_new ? tc->slice_ns / 2 : tc->slice_ns,
-					tc->weight);
+	tc->deadline = tc->v + vtime_of(tc->is_new ? tc->slice_ns / 2 : tc->slice_ns, tc->weight);
 }
 
 /*
@@ -212,8 +209,7 @@ static void charge(struct task_struct *p, struct task_ctx *tc)
 	mean_sum -= shift * (s64)total_weight;
 	bpf_spin_unlock(&eevdf_lock);
 	tc->charged_ns = now_ns;
-	if (time_before_eq(tc->deadline,
-			   tc->v + vtime_of(SLICE_SLACK_NS, tc->weight)))
+	if (time_before_eq(tc->deadline, tc->v + vtime_of(SLICE_SLACK_NS, tc->weight)))
 		make_request(p, tc);
 }
 
@@ -238,8 +234,7 @@ __noinline u32 eevdf_forgive(u64 now_ns, u32 which, u64 deadline)
 	for (i = NR_DELAYED_MAX; i-- > 0;) {
 		const struct delayed *d = &delayed[i];
 
-		if (i >= nr_delayed ||
-		    (which != FORGIVE_ALL && time_before(mean, d->v)) ||
+		if (i >= nr_delayed || (which != FORGIVE_ALL && time_before(mean, d->v)) ||
 		    (which == FORGIVE_EARLIER && !time_before(d->deadline, deadline)))
 			continue;
 		uncount(d->v, d->weight, mean);
@@ -255,8 +250,7 @@ __noinline u32 eevdf_is_delayed_first(u64 mean, u64 deadline)
 	u32 i;
 
 	for (i = 0; i < NR_DELAYED_MAX && i < nr_delayed; i++) {
-		if (time_before_eq(delayed[i].v, mean) &&
-		    time_before(delayed[i].deadline, deadline))
+		if (time_before_eq(delayed[i].v, mean) && time_before(delayed[i].deadline, deadline))
 			return 1;
 	}
 	return 0;

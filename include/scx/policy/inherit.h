@@ -39,8 +39,7 @@ static bool has_loan(struct task_struct *p, struct task_ctx *tc)
 	struct task_ctx *lc;
 	bool is_waiting;
 
-	if (!inherit_ns || !tc->lender ||
-	    p->se.sum_exec_runtime >= tc->lent_until_ns)
+	if (!inherit_ns || !tc->lender || p->se.sum_exec_runtime >= tc->lent_until_ns)
 		return false;
 	lender = bpf_task_from_pid(tc->lender);
 	if (!lender)
@@ -63,8 +62,7 @@ static u32 level_of(struct task_struct *p, struct task_ctx *tc)
  * Lend @level to @p, unless it has something better.
  * Return: the task that must run before @p can, if it is known; 0 otherwise.
  */
-static s32 lend_to(struct task_struct *p, u32 level, s32 lender,
-		   u32 lender_wakeups)
+static s32 lend_to(struct task_struct *p, u32 level, s32 lender, u32 lender_wakeups)
 {
 	struct task_ctx *tc = task_ctx(p);
 
@@ -109,8 +107,7 @@ static void learn_waker(struct task_struct *p, struct task_ctx *tc)
 	struct task_struct *waker = bpf_get_current_task_btf();
 
 	tc->nr_wakeups++;
-	if (bpf_in_task() && waker->pid != p->pid &&
-	    !(waker->flags & (PF_IDLE | PF_KTHREAD)))
+	if (bpf_in_task() && waker->pid != p->pid && !(waker->flags & (PF_IDLE | PF_KTHREAD)))
 		tc->waker = waker->pid;
 }
 

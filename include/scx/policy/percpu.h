@@ -20,13 +20,12 @@ struct {
 	__type(value, struct period_timer);
 } period_timers SEC(".maps");
 
-static u32 next_cpu;		/* where the next new task goes; atomic */
+static u32 next_cpu; /* where the next new task goes; atomic */
 
 /* Return: the next CPU in turn or, where @p may not run there, @otherwise. */
 static inline s32 deal_cpu(struct task_struct *p, s32 otherwise)
 {
-	s32 cpu = (s32)(__sync_fetch_and_add(&next_cpu, 1) %
-			scx_bpf_nr_cpu_ids());
+	s32 cpu = (s32)(__sync_fetch_and_add(&next_cpu, 1) % scx_bpf_nr_cpu_ids());
 
 	return bpf_cpumask_test_cpu(cpu, p->cpus_ptr) ? cpu : otherwise;
 }

@@ -33,11 +33,11 @@
 #define PLACE_MIDDLE (1ULL << (LEVEL_SHIFT - 1))
 
 struct task_ctx {
-	u64 exec_ns;		/* its CPU time when it was last charged */
-	u64 used_ns;		/* of its slice; less than that */
+	u64 exec_ns; /* its CPU time when it was last charged */
+	u64 used_ns; /* of its slice; less than that */
 	u32 level;
-	bool is_slice_over;	/* its slice is used up, or it yielded */
-	bool was_preempted;	/* and so is to be queued at the head */
+	bool is_slice_over; /* its slice is used up, or it yielded */
+	bool was_preempted; /* and so is to be queued at the head */
 };
 DEFINE_TASK_CTX(struct task_ctx);
 
@@ -49,8 +49,7 @@ static u32 own_level(struct task_struct *p)
 	struct task_attr *attr = task_attr(p);
 
 	if (rt_priority && task_attr_given(attr, TASK_ATTR_PRIORITY))
-		return clamp_level((s64)RT_PRIORITY_MAX - attr->priority,
-				   NR_LEVELS);
+		return clamp_level((s64)RT_PRIORITY_MAX - attr->priority, NR_LEVELS);
 	return task_level(p, attr, default_level, NR_LEVELS);
 }
 
@@ -74,8 +73,7 @@ static bool is_level_queued_above(s32 cpu, u32 end)
 	return is_queued_before(RT_DSQ, cpu, (u64)end << LEVEL_SHIFT);
 }
 
-s32 BPF_STRUCT_OPS(rt_select_cpu, struct task_struct *p, s32 prev_cpu,
-		   u64 wake_flags)
+s32 BPF_STRUCT_OPS(rt_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	return select_cpu_only(p, prev_cpu, wake_flags);
 }
@@ -97,8 +95,7 @@ void BPF_STRUCT_OPS(rt_enqueue, struct task_struct *p, u64 enq_flags)
 	tc->was_preempted = false;
 	tc->is_slice_over = false;
 	scx_bpf_dsq_insert_vtime(p, RT_DSQ, slice_left_ns(tc),
-				 ((u64)tc->level << LEVEL_SHIFT) + place,
-				 enq_flags);
+				 ((u64)tc->level << LEVEL_SHIFT) + place, enq_flags);
 	preempt_last(p, tc->level, 0);
 }
 
@@ -140,7 +137,8 @@ void BPF_STRUCT_OPS(rt_running, struct task_struct *p)
 	tc->exec_ns = p->se.sum_exec_runtime;
 	tc->level = own_level(p);
 	note_running(cpu, tc->level, 0);
-	if (is_level_queued_above(cpu, tc->level) && !scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | (u64)cpu))
+	if (is_level_queued_above(cpu, tc->level) &&
+	    !scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | (u64)cpu))
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }
 
@@ -179,8 +177,7 @@ bool BPF_STRUCT_OPS(rt_yield, struct task_struct *from, struct task_struct *to)
 	return yield_slice(from, to, tc ? &tc->is_slice_over : NULL);
 }
 
-s32 BPF_STRUCT_OPS(rt_init_task, struct task_struct *p,
-		   struct scx_init_task_args *args)
+s32 BPF_STRUCT_OPS(rt_init_task, struct task_struct *p, struct scx_init_task_args *args)
 {
 	return create_task_ctx(p) ? 0 : -ENOMEM;
 }

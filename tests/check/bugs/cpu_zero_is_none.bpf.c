@@ -27,7 +27,8 @@ void BPF_STRUCT_OPS(bug_dispatch, s32 cpu, struct task_struct *prev)
 	s32 i, fullest = 0;
 
 	bpf_for(i, 0, 64)
-		if (scx_bpf_dsq_nr_queued(NUMBERED + i) > (fullest ? scx_bpf_dsq_nr_queued(NUMBERED + fullest) : 0))
+		if (scx_bpf_dsq_nr_queued(NUMBERED + i) >
+		    (fullest ? scx_bpf_dsq_nr_queued(NUMBERED + fullest) : 0))
 			fullest = i;
 	if (fullest && scx_bpf_dsq_move_to_local(NUMBERED + fullest, 0))
 		return;

@@ -23,7 +23,8 @@ s32 BPF_STRUCT_OPS(bug_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake
 #define OWN_ENQUEUE
 void BPF_STRUCT_OPS(bug_enqueue, struct task_struct *p, u64 enq_flags)
 {
-	scx_bpf_dsq_insert(p, NUMBERED + scx_bpf_task_cpu(p) % NR_NUMBERED, SCX_SLICE_DFL, enq_flags);
+	scx_bpf_dsq_insert(p, NUMBERED + scx_bpf_task_cpu(p) % NR_NUMBERED, SCX_SLICE_DFL,
+			   enq_flags);
 }
 
 #define OWN_DISPATCH
@@ -38,9 +39,7 @@ void BPF_STRUCT_OPS(bug_cpu_offline, s32 cpu)
 	is_offline[cpu % NR_NUMBERED] = true;
 }
 
-void BPF_STRUCT_OPS(bug_cpu_online, s32 cpu)
-{
-}
+void BPF_STRUCT_OPS(bug_cpu_online, s32 cpu) { }
 
 #define MORE_OPS .cpu_offline = (void *)bug_cpu_offline, .cpu_online = (void *)bug_cpu_online,
 

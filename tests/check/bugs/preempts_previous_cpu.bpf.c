@@ -48,7 +48,8 @@ void BPF_STRUCT_OPS(bug_enqueue, struct task_struct *p, u64 enq_flags)
 #define OWN_DISPATCH
 void BPF_STRUCT_OPS(bug_dispatch, s32 cpu, struct task_struct *prev)
 {
-	if (may_continue(prev, cpu) && !is_queued_before(SHARED, cpu, urgency(prev) + !prev->scx.slice)) {
+	if (may_continue(prev, cpu) &&
+	    !is_queued_before(SHARED, cpu, urgency(prev) + !prev->scx.slice)) {
 		scx_bpf_task_set_slice(prev, SCX_SLICE_DFL);
 		note_running(cpu, urgency(prev), 0);
 	} else if (!take_and_pass_on(SHARED, cpu)) {

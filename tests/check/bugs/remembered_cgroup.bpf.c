@@ -12,13 +12,13 @@
 #define NR_NUMBERED NR_CGROUPS
 
 struct task_ctx {
-	u32 first, counted;	/* cgroups */
+	u32 first, counted; /* cgroups */
 	bool is_counted;
 };
 DEFINE_TASK_CTX(struct task_ctx);
 
 static s64 nr_queued[NR_CGROUPS];
-static u32 nr_looks;	/* each begins at another queue */
+static u32 nr_looks; /* each begins at another queue */
 
 static u32 index_of(struct cgroup *cgrp)
 {

@@ -28,7 +28,7 @@ void fake_record(u8 kind, s32 task, s32 cpu, u8 flags, u64 arg);
 void fake_slice_changed(struct sl_task *t);
 
 typedef struct {
-	u32 owner;	/* CPU + 1; 0: free */
+	u32 owner; /* CPU + 1; 0: free */
 } sl_lock_t;
 
 /* A test with one thread lets another CPU act here, or NULL. */
@@ -48,8 +48,7 @@ static inline void sl_lock(sl_lock_t *lock)
 	if (fake_before_lock)
 		fake_before_lock(lock);
 	fake_spins = 0;
-	while (!__atomic_compare_exchange_n(&lock->owner, &owner, self, false,
-					    __ATOMIC_ACQUIRE,
+	while (!__atomic_compare_exchange_n(&lock->owner, &owner, self, false, __ATOMIC_ACQUIRE,
 					    __ATOMIC_RELAXED)) {
 		if (owner == self)
 			fake_lock_error("a CPU takes a lock that it holds");
@@ -97,8 +96,7 @@ static inline bool sl_bit_test_and_clear(u64 *words, u32 bit)
 
 static inline bool sl_cas_u64(u64 *at, u64 old, u64 new)
 {
-	return __atomic_compare_exchange_n(at, &old, new, false,
-					   __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+	return __atomic_compare_exchange_n(at, &old, new, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
 static inline void sl_host_record(u8 kind, s32 task, s32 cpu, u8 flags, u64 arg)

@@ -54,7 +54,7 @@ static void damage(u8 *image, u32 *nr_blocks, u32 nr_meta)
 static int try_to_mount(u8 *image, u32 nr_blocks)
 {
 	is_quiet = true;
-	alarm(20);			/* it does not hang */
+	alarm(20); /* it does not hang */
 	current = proc_new();
 	disk_use(image, nr_blocks);
 	if (fs_init() < 0) {
@@ -90,8 +90,7 @@ void run_corrupt(u32 nr_images)
 {
 	u32 nr_blocks = 400, nr_refused = 0, nr_meta;
 	size_t bytes = (size_t)nr_blocks * BSIZE;
-	u8 *good = mmap(NULL, 2 * bytes, PROT_READ | PROT_WRITE,
-			MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	u8 *good = mmap(NULL, 2 * bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	u8 *bad = good + bytes;
 
 	CHECK(good != MAP_FAILED, "no memory");
@@ -111,8 +110,7 @@ void run_corrupt(u32 nr_images)
 		if (!pid)
 			_exit(try_to_mount(bad, size));
 		waitpid(pid, &status, 0);
-		CHECK(WIFEXITED(status) &&
-		      (!WEXITSTATUS(status) || WEXITSTATUS(status) == REFUSED),
+		CHECK(WIFEXITED(status) && (!WEXITSTATUS(status) || WEXITSTATUS(status) == REFUSED),
 		      "image %u: status 0x%x", i, status);
 		nr_refused += WEXITSTATUS(status) == REFUSED;
 	}

@@ -23,7 +23,7 @@
 /* Shared with the process that makes the history. */
 static struct {
 	u32 nr_ops;
-	u64 hash[OPS_MAX + 1];		/* of the tree after each operation */
+	u64 hash[OPS_MAX + 1]; /* of the tree after each operation */
 } *past;
 
 /* ---- the tree, read through the kernel ----------------------------------- */
@@ -65,8 +65,7 @@ static u64 hash_inode(u32 inum, u64 path)
 
 		if (e->inum)
 			sum += hash_inode(e->inum,
-					  hash_bytes(path * 31, e->name,
-						     strnlen(e->name, DIRSIZ)));
+					  hash_bytes(path * 31, e->name, strnlen(e->name, DIRSIZ)));
 	}
 	free(entries);
 	return sum;
@@ -162,8 +161,7 @@ static void look_at(void *arg)
 
 static void *shared(size_t bytes)
 {
-	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	CHECK(memory != MAP_FAILED, "no memory");
 	return memory;
@@ -191,6 +189,5 @@ void run_crash(u32 nr_ops, u32 nr_cuts)
 		apart(look_at, &c, "the cut before event", at);
 		nr++;
 	}
-	printf("crash: %u operations, %u events of the disk, %u power cuts\n",
-	       nr_ops, length, nr);
+	printf("crash: %u operations, %u events of the disk, %u power cuts\n", nr_ops, length, nr);
 }

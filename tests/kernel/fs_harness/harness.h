@@ -34,24 +34,24 @@ extern __thread u64 random_state;
 u32 random_below(u32 n);
 
 /* host.c */
-extern bool is_threaded;	/* else a waiting process runs the disk itself */
-extern bool is_quiet;		/* printk() is only remembered */
+extern bool is_threaded; /* else a waiting process runs the disk itself */
+extern bool is_quiet;	 /* printk() is only remembered */
 extern char last_printk[256];
-extern u8 *user_memory;		/* what copyin() and copyout() accept */
-extern void (*after_release)(const struct spinlock *lock);	/* or NULL */
+extern u8 *user_memory;					   /* what copyin() and copyout() accept */
+extern void (*after_release)(const struct spinlock *lock); /* or NULL */
 #define USER_BYTES 65536
 struct proc *proc_new(void);
-void timers_run(u64 ns);	/* let time pass */
-bool timers_run_next(void);	/* to the next timer; false: there is none */
+void timers_run(u64 ns);    /* let time pass */
+bool timers_run_next(void); /* to the next timer; false: there is none */
 uint64 syscall3(uint64 (*fn)(void), uint64 a, uint64 b, uint64 c);
 
 /* memdisk.c */
 #define DISK_BLOCKS_MAX 1024
-extern u8 *disk;		/* as a reader sees it now */
+extern u8 *disk; /* as a reader sees it now */
 extern u32 disk_blocks;
-extern bool is_recorded;	/* keep a history, for cuts */
-extern u32 ops_started, ops_promised;	/* stamped on each event */
-bool disk_step(void);		/* end one request; false: there is none */
+extern bool is_recorded;	      /* keep a history, for cuts */
+extern u32 ops_started, ops_promised; /* stamped on each event */
+bool disk_step(void);		      /* end one request; false: there is none */
 void disk_use(u8 *memory, u32 nr_blocks);
 void history_new(void);
 u32 history_length(void);
@@ -66,8 +66,8 @@ void check_disk(const char *when);
 
 /* random.c: @nr operations from the model's state on; calls @after_each, if any. */
 void random_ops(u32 nr, void (*after_each)(u32 op));
-void random_begin(u32 nr_procs);	/* after fs_init() */
-void random_end(void);			/* everything is closed and removed */
+void random_begin(u32 nr_procs); /* after fs_init() */
+void random_end(void);		 /* everything is closed and removed */
 
 /* crash.c: hash of all that a path leads to, read through the kernel. */
 u64 kernel_tree_hash(void);

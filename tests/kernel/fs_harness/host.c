@@ -116,13 +116,9 @@ void release(struct spinlock *lock)
 		after_release(lock);
 }
 
-void push_off(void)
-{
-}
+void push_off(void) { }
 
-void pop_off(void)
-{
-}
+void pop_off(void) { }
 
 /* ---- wait.h -------------------------------------------------------------- */
 
@@ -136,8 +132,8 @@ void sleep_on(struct waitq *q, struct spinlock *lock)
 {
 	struct proc *p = current;
 
-	CHECK(holding(lock) && p->nr_locks == 1, "waiting for %s with %d locks",
-	      q->name, p->nr_locks);
+	CHECK(holding(lock) && p->nr_locks == 1, "waiting for %s with %d locks", q->name,
+	      p->nr_locks);
 	p->is_woken = false;
 	list_add(&q->procs, &p->queue);
 	release(lock);
@@ -145,8 +141,7 @@ void sleep_on(struct waitq *q, struct spinlock *lock)
 		sem_wait(&p->wake);
 	else
 		while (!p->is_woken)
-			CHECK(disk_step() || timers_run_next(),
-			      "deadlock: waiting for %s", q->name);
+			CHECK(disk_step() || timers_run_next(), "deadlock: waiting for %s", q->name);
 	acquire(lock);
 }
 

@@ -46,10 +46,11 @@ void check_disk(const char *when)
 	static struct fs_check c;
 	void *memory;
 
-	c = (struct fs_check){ .nr_device_blocks = disk_blocks, .read = read_disk,
-			       .say = say, .is_thorough = true };
+	c = (struct fs_check){
+		.nr_device_blocks = disk_blocks, .read = read_disk, .say = say, .is_thorough = true
+	};
 	while (disk_step())
-		;		/* what is committed gets installed */
+		; /* what is committed gets installed */
 	CHECK(fs_check_super(&c), "%s", when);
 	memory = malloc(fs_check_bytes(&c));
 	CHECK(memory && fs_check_all(&c, memory), "%s", when);
@@ -70,8 +71,12 @@ void format(u8 *image, u32 nr_blocks, u32 nr_inodes, u32 nr_log)
 
 	memset(image, 0, (size_t)nr_blocks * BSIZE);
 	*sb = (struct superblock){
-		.magic = FSMAGIC, .size = nr_blocks, .ninodes = nr_inodes, .nlog = nr_log,
-		.logstart = 2, .inodestart = 2 + nr_log,
+		.magic = FSMAGIC,
+		.size = nr_blocks,
+		.ninodes = nr_inodes,
+		.nlog = nr_log,
+		.logstart = 2,
+		.inodestart = 2 + nr_log,
 		.bmapstart = 2 + nr_log + (nr_inodes + IPB - 1) / IPB,
 	};
 	data = sb->bmapstart + (nr_blocks + BPB - 1) / BPB;

@@ -24,10 +24,10 @@ enum event_kind { WRITE_BEGIN, WRITE_END, FLUSH_BEGIN, FLUSH_END };
 
 struct event {
 	u32 kind;
-	u32 begin;		/* of an END: its BEGIN */
+	u32 begin; /* of an END: its BEGIN */
 	u32 block, nr_blocks;
-	u64 data;		/* of a WRITE_BEGIN: offset */
-	u32 started, promised;	/* operations, when it happened */
+	u64 data;	       /* of a WRITE_BEGIN: offset */
+	u32 started, promised; /* operations, when it happened */
 };
 
 /* Shared with the processes that look at it. */
@@ -88,8 +88,8 @@ static u32 remember(u32 kind, u32 begin, const struct disk_request *r)
 	CHECK(history->nr < EVENTS_MAX && history->bytes < DATA_MAX - (1 << 20),
 	      "the history is full");
 	e = &history->events[history->nr];
-	*e = (struct event){ kind, begin, r->block, r->nr_blocks, history->bytes,
-			     ops_started, ops_promised };
+	*e = (struct event){ kind,	     begin,	  r->block,    r->nr_blocks,
+			     history->bytes, ops_started, ops_promised };
 	if (kind == WRITE_BEGIN) {
 		memcpy(history->data + history->bytes, r->data, r->nr_blocks * BSIZE);
 		history->bytes += r->nr_blocks * BSIZE;
@@ -104,8 +104,8 @@ void disk_submit(struct disk_request *r)
 	pthread_mutex_lock(&lock);
 	i = nr_in_flight++;
 	CHECK(i < IN_FLIGHT_MAX, "too many requests");
-	CHECK(r->op == DISK_FLUSH || (u64)r->block + r->nr_blocks <= disk_blocks,
-	      "block %u of %u", r->block, disk_blocks);
+	CHECK(r->op == DISK_FLUSH || (u64)r->block + r->nr_blocks <= disk_blocks, "block %u of %u",
+	      r->block, disk_blocks);
 	in_flight[i].request = r;
 	in_flight[i].copy = NULL;
 	if (r->op == DISK_WRITE) {
@@ -113,8 +113,7 @@ void disk_submit(struct disk_request *r)
 		memcpy(in_flight[i].copy, r->data, r->nr_blocks * BSIZE);
 	}
 	if (r->op != DISK_READ)
-		in_flight[i].begin =
-			remember(r->op == DISK_WRITE ? WRITE_BEGIN : FLUSH_BEGIN, 0, r);
+		in_flight[i].begin = remember(r->op == DISK_WRITE ? WRITE_BEGIN : FLUSH_BEGIN, 0, r);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -139,8 +138,7 @@ bool disk_step(void)
 		free(in_flight[i].copy);
 	}
 	if (r->op != DISK_READ)
-		remember(r->op == DISK_WRITE ? WRITE_END : FLUSH_END,
-			 in_flight[i].begin, r);
+		remember(r->op == DISK_WRITE ? WRITE_END : FLUSH_END, in_flight[i].begin, r);
 	in_flight[i] = in_flight[--nr_in_flight];
 	pthread_mutex_unlock(&lock);
 	r->has_failed = false;
@@ -169,8 +167,12 @@ bool disk_transfer(enum disk_op op, u32 block, u32 nr_blocks, void *data)
 {
 	struct waiter w = { .is_done = false };
 	struct disk_request r = {
-		.op = op, .block = block, .nr_blocks = nr_blocks, .data = data,
-		.done = wake_waiter, .arg = &w,
+		.op = op,
+		.block = block,
+		.nr_blocks = nr_blocks,
+		.data = data,
+		.done = wake_waiter,
+		.arg = &w,
 	};
 
 	initlock(&w.lock, "transfer");
@@ -201,7 +203,7 @@ static bool is_safe(u32 i, u32 at)
 
 void history_cut(u32 at, u8 *image, const u8 *start, u32 *promised, u32 *started)
 {
-	u32 keep = random_below(5);	/* 0: nothing unsafe, 4: nearly all */
+	u32 keep = random_below(5); /* 0: nothing unsafe, 4: nearly all */
 
 	memcpy(image, start, (u64)disk_blocks * BSIZE);
 	for (u32 i = 0; i < at; i++) {

@@ -338,7 +338,7 @@ int m_read(int fd, u8 *to, int n)
 	}
 	node = &model.nodes[f->node];
 	if (node->type == T_DEVICE)
-		return node->major == NULLDEV ? 0 : -1;	/* the only one here */
+		return node->major == NULLDEV ? 0 : -1; /* the only one here */
 	if (f->off >= node->size)
 		return 0;
 	step = node->size - f->off < (u32)n ? node->size - f->off : (u32)n;
@@ -352,7 +352,7 @@ void m_wrote(struct m_file *f, const u8 *from, int done)
 	struct m_node *node = &model.nodes[f->node];
 
 	if (!done)
-		return;		/* the offset may lie past the end of the file */
+		return; /* the offset may lie past the end of the file */
 	if (!node->data)
 		node->data = malloc(M_FILE_BYTES);
 	memcpy(node->data + f->off, from, done);
@@ -416,9 +416,8 @@ static u64 hash_node(int node, u64 path)
 	}
 	for (u32 i = 2; n->type == T_DIR && i < n->nr_slots; i++) {
 		if (n->slots[i].node)
-			sum += hash_node(n->slots[i].node,
-					 hash_bytes(path * 31, n->slots[i].name,
-						    strlen(n->slots[i].name)));
+			sum += hash_node(n->slots[i].node, hash_bytes(path * 31, n->slots[i].name,
+								      strlen(n->slots[i].name)));
 	}
 	return sum;
 }

@@ -20,17 +20,17 @@
 
 struct m_slot {
 	char name[15];
-	int node;		/* 0: free */
+	int node; /* 0: free */
 };
 
 struct m_node {
-	int type;		/* T_*; 0: unused */
+	int type; /* T_*; 0: unused */
 	int major;
 	int nlink;
-	int refs;		/* open files, current directories */
+	int refs; /* open files, current directories */
 	u32 size;
-	u8 *data;		/* of a file: M_FILE_BYTES, once written to */
-	struct m_slot *slots;	/* of a directory */
+	u8 *data;	      /* of a file: M_FILE_BYTES, once written to */
+	struct m_slot *slots; /* of a directory */
 	u32 nr_slots;
 };
 
@@ -42,22 +42,22 @@ struct m_pipe {
 
 struct m_file {
 	int refs;
-	int node;		/* 0: a pipe */
+	int node; /* 0: a pipe */
 	struct m_pipe *pipe;
 	u32 off;
 	bool readable, writable, append;
 };
 
 struct m_proc {
-	int fd[M_FDS];		/* index of an m_file plus 1, 0: closed */
+	int fd[M_FDS]; /* index of an m_file plus 1, 0: closed */
 	int cwd;
 };
 
 struct model {
-	struct m_node nodes[M_NODES];	/* 1: the root */
+	struct m_node nodes[M_NODES]; /* 1: the root */
 	struct m_file files[M_FILES];
 	struct m_proc procs[M_PROCS];
-	int now;		/* the current process */
+	int now; /* the current process */
 };
 
 extern struct model model;

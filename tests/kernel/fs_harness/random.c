@@ -31,24 +31,24 @@ uint64 sys_pipe(void);
 static struct proc *procs[M_PROCS];
 static u32 nr_processes;
 static u8 scratch[USER_BYTES];
-static u32 nr_refused;			/* calls that a full disk made fail */
+static u32 nr_refused; /* calls that a full disk made fail */
 
 /* Few names, so that they meet; some too long, some with an odd path. */
 static void random_path(char *to)
 {
 	static const char *const names[] = {
-		"a", "b", "c", "dir", "sub", "f", "fourteen_chars", "fourteen_chars_and_more",
+		"a",  "b", "c", "dir", "sub", "f", "fourteen_chars", "fourteen_chars_and_more",
 		"..", ".", "g", "h",
 	};
 	u32 depth = 1 + random_below(3);
 
 	*to = 0;
 	if (random_below(40) == 0)
-		return;			/* the empty path */
+		return; /* the empty path */
 	if (random_below(2))
 		strcat(to, "/");
 	if (random_below(60) == 0) {
-		memset(to, 'x', 200);	/* too long a path */
+		memset(to, 'x', 200); /* too long a path */
 		to[200] = 0;
 		return;
 	}
@@ -85,10 +85,19 @@ static bool was_refused(int result)
 static void do_open(void)
 {
 	static const int modes[] = {
-		O_RDONLY, O_WRONLY, O_RDWR, O_CREATE | O_RDWR, O_CREATE | O_WRONLY,
-		O_CREATE | O_RDWR | O_TRUNC, O_RDWR | O_TRUNC, O_CREATE | O_RDWR | O_APPEND,
-		O_CREATE | O_RDWR, O_CREATE | O_WRONLY | O_TRUNC, O_RDONLY | O_TRUNC,
-		O_CREATE | 0x1000, -1,
+		O_RDONLY,
+		O_WRONLY,
+		O_RDWR,
+		O_CREATE | O_RDWR,
+		O_CREATE | O_WRONLY,
+		O_CREATE | O_RDWR | O_TRUNC,
+		O_RDWR | O_TRUNC,
+		O_CREATE | O_RDWR | O_APPEND,
+		O_CREATE | O_RDWR,
+		O_CREATE | O_WRONLY | O_TRUNC,
+		O_RDONLY | O_TRUNC,
+		O_CREATE | 0x1000,
+		-1,
 	};
 	int mode = modes[random_below(13)], result;
 
@@ -96,8 +105,8 @@ static void do_open(void)
 	result = syscall3(sys_open, (uint64)path_at(0), mode, 0);
 	if (was_refused(result) && (mode & O_CREATE))
 		return;
-	CHECK(result == m_open(path_at(0), mode), "open(\"%s\", 0x%x) is %d",
-	      path_at(0), mode, result);
+	CHECK(result == m_open(path_at(0), mode), "open(\"%s\", 0x%x) is %d", path_at(0), mode,
+	      result);
 }
 
 static int random_fd(void)
@@ -126,14 +135,14 @@ static void do_read(void)
 	int expected;
 
 	if (f && f->pipe && f->readable && !f->pipe->nr && f->pipe->writers)
-		return;			/* it would wait */
+		return; /* it would wait */
 	if (f && !f->pipe && model.nodes[f->node].type == T_DIR)
 		return;
 	result = syscall3(sys_read, fd, (uint64)DATA, n);
 	expected = m_read(fd, scratch, n);
 	CHECK(result == expected, "read(%d, %d) is %d, not %d", fd, n, result, expected);
-	CHECK(result <= 0 || !memcmp(scratch, DATA, result), "read(%d, %d) reads wrong bytes",
-	      fd, n);
+	CHECK(result <= 0 || !memcmp(scratch, DATA, result), "read(%d, %d) reads wrong bytes", fd,
+	      n);
 }
 
 /* A write of the kernel fell short: learn from the file how far it came. */
@@ -171,18 +180,18 @@ static void do_write(void)
 		n = n < step ? n : step;
 	}
 	result = syscall3(sys_write, fd, (uint64)DATA, n);
-	if (result < 0 && f && !f->pipe && f->writable &&
-	    model.nodes[f->node].type == T_FILE && is_tight(WRITEI_BLOCKS + 2)) {
+	if (result < 0 && f && !f->pipe && f->writable && model.nodes[f->node].type == T_FILE &&
+	    is_tight(WRITEI_BLOCKS + 2)) {
 		nr_refused++;
 		adopt_short_write(fd, f);
 		return;
 	}
-	if (result < 0 && f && !f->pipe && f->writable &&
-	    model.nodes[f->node].type == T_FILE && f->off <= model.nodes[f->node].size) {
+	if (result < 0 && f && !f->pipe && f->writable && model.nodes[f->node].type == T_FILE &&
+	    f->off <= model.nodes[f->node].size) {
 		/* Too long a file: the steps that fit were done. */
 		adopt_short_write(fd, f);
-		CHECK(f->off + (u32)n > M_FILE_BYTES - (u32)DATA_BYTES,
-		      "write(%d, %d) at %u fails", fd, n, f->off);
+		CHECK(f->off + (u32)n > M_FILE_BYTES - (u32)DATA_BYTES, "write(%d, %d) at %u fails",
+		      fd, n, f->off);
 		return;
 	}
 	expected = m_write(fd, DATA, n);
@@ -238,8 +247,8 @@ static void do_fstat(void)
 		return;
 	n = &model.nodes[f->node];
 	CHECK(st->type == n->type && st->nlink == n->nlink && st->size == n->size,
-	      "fstat(%d): type %d nlink %d size %lu, not %d %d %u", fd, st->type,
-	      st->nlink, st->size, n->type, n->nlink, n->size);
+	      "fstat(%d): type %d nlink %d size %lu, not %d %d %u", fd, st->type, st->nlink,
+	      st->size, n->type, n->nlink, n->size);
 }
 
 static void do_names(u32 what)
@@ -257,8 +266,7 @@ static void do_names(u32 what)
 		break;
 	case 1:
 		result = syscall3(sys_unlink, (uint64)path_at(0), 0, 0);
-		CHECK(result == m_unlink(path_at(0)), "unlink(\"%s\") is %d", path_at(0),
-		      result);
+		CHECK(result == m_unlink(path_at(0)), "unlink(\"%s\") is %d", path_at(0), result);
 		break;
 	case 2:
 		result = syscall3(sys_mkdir, (uint64)path_at(0), 0, 0);
@@ -269,13 +277,12 @@ static void do_names(u32 what)
 	case 3:
 		result = syscall3(sys_mknod, (uint64)path_at(0), major, 7);
 		if (!was_refused(result))
-			CHECK(result == m_make(path_at(0), T_DEVICE, major),
-			      "mknod(\"%s\") is %d", path_at(0), result);
+			CHECK(result == m_make(path_at(0), T_DEVICE, major), "mknod(\"%s\") is %d",
+			      path_at(0), result);
 		break;
 	case 4:
 		result = syscall3(sys_chdir, (uint64)path_at(0), 0, 0);
-		CHECK(result == m_chdir(path_at(0)), "chdir(\"%s\") is %d", path_at(0),
-		      result);
+		CHECK(result == m_chdir(path_at(0)), "chdir(\"%s\") is %d", path_at(0), result);
 		break;
 	}
 }
@@ -354,15 +361,17 @@ static void check_open_files(u32 op)
 	for (u32 i = 0; i < nr_processes; i++) {
 		for (int fd = 0; fd < M_FDS; fd++) {
 			struct m_file *f = model.procs[i].fd[fd] ?
-				&model.files[model.procs[i].fd[fd] - 1] : NULL;
+						   &model.files[model.procs[i].fd[fd] - 1] :
+						   NULL;
 			struct inode *ip = f && !f->pipe ? procs[i]->ofile[fd]->ip : NULL;
 			struct m_node *n = ip ? &model.nodes[f->node] : NULL;
 
 			CHECK(!n || (ip->c.is_valid && ip->d.size == n->size &&
 				     ip->d.nlink == n->nlink && ip->d.type == n->type),
 			      "operation %u, process %u, file %d: type %d nlink %d size %u, "
-			      "not %d %d %u", op, i, fd, ip->d.type, ip->d.nlink, ip->d.size,
-			      n->type, n->nlink, n->size);
+			      "not %d %d %u",
+			      op, i, fd, ip->d.type, ip->d.nlink, ip->d.size, n->type, n->nlink,
+			      n->size);
 		}
 	}
 }
@@ -465,8 +474,7 @@ void run_random(u32 nr_ops, u32 nr_blocks)
 	check_disk("at the end");
 	/* The root keeps the blocks that its entries once needed; it began with one. */
 	blocks -= (model.nodes[1].size - 1) / BSIZE;
-	CHECK(nr_blocks_free() == blocks, "%d blocks are lost",
-	      (int)(blocks - nr_blocks_free()));
+	CHECK(nr_blocks_free() == blocks, "%d blocks are lost", (int)(blocks - nr_blocks_free()));
 	CHECK(nr_inodes_free() == inodes, "%u inodes are lost", inodes - nr_inodes_free());
 	CHECK(nr_inodes_in_use() == 1, "%u inodes are in use", nr_inodes_in_use());
 	CHECK(nr_files_open() == 0, "%u files are open", nr_files_open());

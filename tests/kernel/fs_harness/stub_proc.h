@@ -47,8 +47,8 @@ struct proc {
 	bool killed;
 	struct link queue;
 	bool is_woken;
-	sem_t wake;		/* with threads only */
-	int nr_locks;		/* spin locks it holds */
+	sem_t wake;   /* with threads only */
+	int nr_locks; /* spin locks it holds */
 };
 
 extern __thread struct proc *current;

@@ -26,8 +26,8 @@ uint64 sys_link(void), sys_unlink(void), sys_open(void), sys_mkdir(void);
 static struct job {
 	u32 idx, nr_ops;
 	struct proc *proc;
-	struct file *in, *out;		/* a pipe from the neighbour, one to the other */
-	u8 *memory;			/* its part of user_memory */
+	struct file *in, *out; /* a pipe from the neighbour, one to the other */
+	u8 *memory;	       /* its part of user_memory */
 } jobs[THREADS_MAX];
 
 static bool is_over;
@@ -72,8 +72,8 @@ static void own_file(struct job *j, u32 op)
 		CHECK(data[i] == (u8)op, "byte %u is %u", i, data[i]);
 	syscall3(sys_close, fd, 0, 0);
 	if (random_below(3) == 0)
-		CHECK((int)syscall3(sys_unlink,
-				    (uint64)path(j, "/own%u/file%u", j->idx, which), 0, 0) == 0,
+		CHECK((int)syscall3(sys_unlink, (uint64)path(j, "/own%u/file%u", j->idx, which), 0,
+				    0) == 0,
 		      "unlink");
 }
 
@@ -103,7 +103,7 @@ static void shared_names(struct job *j)
 		syscall3(sys_mkdir, (uint64)first, 0, 0);
 		break;
 	case 4:
-		first[6] = 0;		/* the folder itself */
+		first[6] = 0; /* the folder itself */
 		if (random_below(2))
 			syscall3(sys_unlink, (uint64)first, 0, 0);
 		else
@@ -136,8 +136,7 @@ static void *work(void *arg)
 
 	current = j->proc;
 	random_state = seed + j->idx * 7919 + 1;
-	CHECK((int)syscall3(sys_mkdir, (uint64)path(j, "/own%u", j->idx, 0), 0, 0) == 0,
-	      "mkdir");
+	CHECK((int)syscall3(sys_mkdir, (uint64)path(j, "/own%u", j->idx, 0), 0, 0) == 0, "mkdir");
 	for (u32 op = 0; op < j->nr_ops; op++) {
 		if (op % 8 == 0)
 			talk(j, op / 8);
@@ -167,7 +166,10 @@ void run_threads(u32 nr_threads, u32 nr_ops)
 	for (u32 i = 0; i < nr_threads; i++)
 		CHECK(pipealloc(&ends[i][0], &ends[i][1]) == 0, "pipe");
 	for (u32 i = 0; i < nr_threads; i++) {
-		jobs[i] = (struct job){ i, nr_ops, proc_new(), ends[i][0],
+		jobs[i] = (struct job){ i,
+					nr_ops,
+					proc_new(),
+					ends[i][0],
 					ends[(i + 1) % nr_threads][1],
 					user_memory + i * SLICE };
 		pthread_create(&threads[i], NULL, work, &jobs[i]);

@@ -20,7 +20,7 @@
 
 static uint state;
 static char data[BYTES_MAX];
-static int orphan = -1;		/* a file without a name, still open */
+static int orphan = -1; /* a file without a name, still open */
 
 static uint random(uint n)
 {

@@ -15,7 +15,7 @@
 #define DELAY	1500	/* rounds at most between "now" and the wait */
 
 static const struct sync_spec specs[] = {
-	{ SYNC_LOCK, 0, { 0 } }, { SYNC_PIPE, 0, { 4 } }, { SYNC_BARRIER, 0, { 2 } },
+	{ SYNC_LOCK, 0, { 0 } },      { SYNC_PIPE, 0, { 4 } },	  { SYNC_BARRIER, 0, { 2 } },
 	{ SYNC_CONDITION, 0, { 0 } }, { SYNC_COUNTER, 0, { 0 } },
 };
 static const int ops[] = {

@@ -43,7 +43,6 @@ int main(int argc, char **argv)
 	}
 	kill(pid);
 	wait(0);
-	printf("one call %lu us, late at most %lu us\n", took_ns / 1000,
-	       late_ns_max / 1000);
+	printf("one call %lu us, late at most %lu us\n", took_ns / 1000, late_ns_max / 1000);
 	return 0;
 }

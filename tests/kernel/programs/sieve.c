@@ -8,44 +8,44 @@
 
 #define LAST 100
 
-void filter(int in) {
-  int prime, number, next[2];
+void filter(int in)
+{
+	int prime, number, next[2];
 
-  if (read(in, &prime, sizeof(prime)) != sizeof(prime)) {
-    close(in);
-    exit(0);
-  }
-  printf("prime %d\n", prime);
-  pipe(next);
-  if (fork() == 0) {
-    close(in);
-    close(next[1]);
-    filter(next[0]);
-  }
-  close(next[0]);
-  while (read(in, &number, sizeof(number)) == sizeof(number))
-    if (number % prime)
-      write(next[1], &number, sizeof(number));
-  close(in);
-  close(next[1]);
-  wait(0);
-  exit(0);
+	if (read(in, &prime, sizeof(prime)) != sizeof(prime)) {
+		close(in);
+		exit(0);
+	}
+	printf("prime %d\n", prime);
+	pipe(next);
+	if (fork() == 0) {
+		close(in);
+		close(next[1]);
+		filter(next[0]);
+	}
+	close(next[0]);
+	while (read(in, &number, sizeof(number)) == sizeof(number))
+		if (number % prime)
+			write(next[1], &number, sizeof(number));
+	close(in);
+	close(next[1]);
+	wait(0);
+	exit(0);
 }
 
-int
-main(int argc, char *argv[])
+int main(int argc, char *argv[])
 {
-  int fds[2], i;
+	int fds[2], i;
 
-  pipe(fds);
-  if (fork() == 0) {
-    close(fds[1]);
-    filter(fds[0]);
-  }
-  close(fds[0]);
-  for (i = 2; i <= LAST; i++)
-    write(fds[1], &i, sizeof(i));
-  close(fds[1]);
-  wait((int *)0);
-  exit(0);
+	pipe(fds);
+	if (fork() == 0) {
+		close(fds[1]);
+		filter(fds[0]);
+	}
+	close(fds[0]);
+	for (i = 2; i <= LAST; i++)
+		write(fds[1], &i, sizeof(i));
+	close(fds[1]);
+	wait((int *)0);
+	exit(0);
 }

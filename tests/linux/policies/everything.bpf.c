@@ -112,15 +112,14 @@ static void count(u32 idx)
 		(*n)++;
 }
 
-s32 BPF_STRUCT_OPS(everything_select_cpu, struct task_struct *p, s32 prev_cpu,
-		   u64 wake_flags)
+s32 BPF_STRUCT_OPS(everything_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	bool is_idle = false;
 	s32 cpu;
 
 	if (wake_flags & SCX_WAKE_SYNC) {
-		cpu = scx_bpf_select_cpu_and(p, prev_cpu, wake_flags,
-					     p->cpus_ptr, SCX_PICK_IDLE_CORE);
+		cpu = scx_bpf_select_cpu_and(p, prev_cpu, wake_flags, p->cpus_ptr,
+					     SCX_PICK_IDLE_CORE);
 		if (cpu >= 0)
 			return cpu;
 	}
@@ -134,16 +133,15 @@ s32 BPF_STRUCT_OPS(everything_select_cpu, struct task_struct *p, s32 prev_cpu,
 
 void BPF_STRUCT_OPS(everything_enqueue, struct task_struct *p, u64 enq_flags)
 {
-	struct task_ctx *ctx = bpf_task_storage_get(
-		&task_ctxs, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct task_ctx *ctx = bpf_task_storage_get(&task_ctxs, p, 0,
+						    BPF_LOCAL_STORAGE_GET_F_CREATE);
 	struct task_attr *attr = task_attr(p);
 	u32 zero = 0;
 	struct locked *locked = bpf_map_lookup_elem(&locked_map, &zero);
 	u64 *n;
 
 	if (!ctx || !locked) {
-		scx_bpf_error("no memory for %s[%d], slice %llu", p->comm,
-			      p->pid, slice_ns);
+		scx_bpf_error("no memory for %s[%d], slice %llu", p->comm, p->pid, slice_ns);
 		return;
 	}
 	if (task_attr_given(attr, TASK_ATTR_TICKETS))
@@ -164,8 +162,7 @@ void BPF_STRUCT_OPS(everything_enqueue, struct task_struct *p, u64 enq_flags)
 	if (ctx->nr_queued++ % 2)
 		scx_bpf_dsq_insert(p, FIFO_DSQ, slice_ns, enq_flags);
 	else
-		scx_bpf_dsq_insert_vtime(p, VTIME_DSQ, slice_ns,
-					 p->scx.dsq_vtime, enq_flags);
+		scx_bpf_dsq_insert_vtime(p, VTIME_DSQ, slice_ns, p->scx.dsq_vtime, enq_flags);
 	if (enq_flags & SCX_ENQ_WAKEUP && bpf_get_prandom_u32() % 64 == 0)
 		scx_bpf_kick_cpu(scx_bpf_task_cpu(p), SCX_KICK_PREEMPT);
 }
@@ -183,12 +180,10 @@ void BPF_STRUCT_OPS(everything_dispatch, s32 cpu, struct task_struct *prev)
 		n++;
 	bpf_loop(10, add_index, &sum, 0);
 	bpf_for_each(scx_dsq, p, VTIME_DSQ, 0) {
-		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr) ||
-		    is_migration_disabled(p))
+		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr) || is_migration_disabled(p))
 			continue;
 		scx_bpf_dsq_move_set_slice(BPF_FOR_EACH_ITER, slice_ns);
-		if (scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p,
-				     SCX_DSQ_LOCAL_ON | cpu, 0))
+		if (scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL_ON | cpu, 0))
 			return;
 	}
 	while (sum && can_loop)
@@ -196,8 +191,7 @@ void BPF_STRUCT_OPS(everything_dispatch, s32 cpu, struct task_struct *prev)
 	/* On n the verifier would follow each value that it can have. */
 	if (total % 1024 == 7)
 		bpf_printk("cpu %d: %u %llu at %llu", cpu, n, sum, scx_bpf_now());
-	if (scx_bpf_dsq_nr_queued(FIFO_DSQ) &&
-	    scx_bpf_dsq_move_to_local(FIFO_DSQ))
+	if (scx_bpf_dsq_nr_queued(FIFO_DSQ) && scx_bpf_dsq_move_to_local(FIFO_DSQ))
 		return;
 	if (scx_bpf_dsq_move_to_local(VTIME_DSQ, 0))
 		return;
@@ -218,19 +212,16 @@ void BPF_STRUCT_OPS(everything_stopping, struct task_struct *p, bool runnable)
 	p->scx.dsq_vtime += 1000000 * 100 / p->scx.weight;
 }
 
-bool BPF_STRUCT_OPS(everything_yield, struct task_struct *from,
-		    struct task_struct *to)
+bool BPF_STRUCT_OPS(everything_yield, struct task_struct *from, struct task_struct *to)
 {
 	return !to && scx_bpf_task_running(from);
 }
 
-s32 BPF_STRUCT_OPS(everything_init_task, struct task_struct *p,
-		   struct scx_init_task_args *args)
+s32 BPF_STRUCT_OPS(everything_init_task, struct task_struct *p, struct scx_init_task_args *args)
 {
 	if (args->fork)
 		count(1);
-	if (!bpf_task_storage_get(&task_ctxs, p, 0,
-				  BPF_LOCAL_STORAGE_GET_F_CREATE))
+	if (!bpf_task_storage_get(&task_ctxs, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE))
 		return -12;
 	return 0;
 }

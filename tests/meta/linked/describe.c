@@ -29,9 +29,9 @@ static void describe(const struct sl_linked_policy *linked)
 		int is_ours = (map >= linked->data && map < linked->data_end) ||
 			      (map >= linked->bss && map < linked->bss_end);
 
-		printf("map %s %s %u %u %u %u %s\n", linked->name, site->name,
-		       site->type, site->key_bytes, (u32)site->value_bytes,
-		       site->max_entries, is_ours ? "inside" : "outside");
+		printf("map %s %s %u %u %u %u %s\n", linked->name, site->name, site->type,
+		       site->key_bytes, (u32)site->value_bytes, site->max_entries,
+		       is_ours ? "inside" : "outside");
 	}
 }
 
@@ -62,8 +62,7 @@ int main(int argc, char **argv)
 		const struct sl_linked_policy *linked = &sl_policy_table[i];
 
 		describe(linked);
-		printf("restored %s %s\n", linked->name,
-		       is_restored(linked) ? "yes" : "no");
+		printf("restored %s %s\n", linked->name, is_restored(linked) ? "yes" : "no");
 	}
 	if (argc < 2 || strcmp(argv[1], "init"))
 		return 0;

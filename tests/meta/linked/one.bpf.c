@@ -11,8 +11,8 @@
 char _license[] SEC("license") = "GPL";
 
 const volatile u64 slice_ns = 1000;
-u64 nr_starts = 100;			/* starts non-zero: in data */
-static u32 nr_starts_again;		/* starts as zero: in bss */
+u64 nr_starts = 100;	    /* starts non-zero: in data */
+static u32 nr_starts_again; /* starts as zero: in bss */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -174,8 +174,7 @@ static void test_connections(void)
 	int late = socket(AF_UNIX, SOCK_STREAM, 0);
 	int fd;
 
-	snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "deadlines-%d",
-		 (int)getpid());
+	snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "deadlines-%d", (int)getpid());
 	CHECK_IS(bind(server, (struct sockaddr *)&address, sizeof(address)), 0);
 	CHECK_IS(listen(server, 0), 0);
 	CHECK_LATE(ut_accept(server, NULL, NULL, 0));

@@ -19,7 +19,7 @@
 static int nr_clients = 20;
 static int nr_messages = 50;
 static struct sockaddr_in address;
-static int nr_right;	/* messages that came back as they were sent; atomic */
+static int nr_right; /* messages that came back as they were sent; atomic */
 
 static void must(long answer, const char *what)
 {
@@ -111,12 +111,10 @@ int main(int argc, char **argv)
 	}
 
 	must(ut_init(&config), "ut_init");
-	must(ut_create(&server, NULL, listen_for_all, (void *)(intptr_t)listener),
-	     "ut_create");
+	must(ut_create(&server, NULL, listen_for_all, (void *)(intptr_t)listener), "ut_create");
 	clients = calloc((size_t)nr_clients, sizeof(*clients));
 	for (int i = 0; i < nr_clients; i++)
-		must(ut_create(&clients[i], NULL, client, (void *)(intptr_t)i),
-		     "ut_create");
+		must(ut_create(&clients[i], NULL, client, (void *)(intptr_t)i), "ut_create");
 	for (int i = 0; i < nr_clients; i++)
 		must(ut_join(clients[i], NULL), "ut_join");
 	must(ut_join(server, NULL), "ut_join");

@@ -26,12 +26,10 @@ static void *use_parts(void *arg)
 
 	for (intptr_t i = (intptr_t)arg; i < NR * PARTS; i += NR) {
 		memset(out, 'a' + (int)(i % 26), sizeof(out));
-		CHECK_IS(ut_pwrite(file, out, sizeof(out), i * PART_BYTES),
-			 PART_BYTES);
+		CHECK_IS(ut_pwrite(file, out, sizeof(out), i * PART_BYTES), PART_BYTES);
 		if (i % 16 == 0)
 			CHECK_IS(ut_fsync(file), 0);
-		CHECK_IS(ut_pread(file, in, sizeof(in), i * PART_BYTES),
-			 PART_BYTES);
+		CHECK_IS(ut_pread(file, in, sizeof(in), i * PART_BYTES), PART_BYTES);
 		CHECK(!memcmp(in, out, sizeof(in)));
 	}
 	return NULL;
@@ -133,8 +131,7 @@ static void test_connections(void)
 	CHECK_IS(getsockname(fd, (struct sockaddr *)&address, &bytes), 0);
 	for (int i = 0; i < 10; i++) {
 		CHECK_IS(ut_create(&id, NULL, connect_to, &address), 0);
-		one = ut_accept(fd, (struct sockaddr *)&peer, &peer_bytes,
-				SOCK_CLOEXEC);
+		one = ut_accept(fd, (struct sockaddr *)&peer, &peer_bytes, SOCK_CLOEXEC);
 		CHECK(one >= 0);
 		CHECK_IS(peer.sin_family, AF_INET);
 		CHECK_IS(fcntl(one, F_GETFD), FD_CLOEXEC);

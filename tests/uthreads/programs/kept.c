@@ -40,8 +40,8 @@ static __attribute__((noinline)) void be_late(void)
 }
 
 /* It begins in one thread's calls and ends in another's: the sanitizer does not follow. */
-__attribute__((disable_sanitizer_instrumentation))
-void __tsan_switch_to_fiber(void *fiber, unsigned int flags)
+__attribute__((disable_sanitizer_instrumentation)) void __tsan_switch_to_fiber(void *fiber,
+									       unsigned int flags)
 {
 	if (must_be_late)
 		be_late();

@@ -148,8 +148,7 @@ int main(int argc, char **argv)
 	is_largest = !strcmp(argv[3], "largest");
 	for (int i = 0; i < 2; i++)
 		lending[i] = (ut_mutex)UT_MUTEX_INIT_INHERIT(
-			is_largest ? UT_MUTEX_INHERIT_LARGEST :
-				     UT_MUTEX_INHERIT_SMALLEST);
+			is_largest ? UT_MUTEX_INHERIT_LARGEST : UT_MUTEX_INHERIT_SMALLEST);
 	config.sets = (const char *const *)&argv[4];
 	check_init(&config);
 	set_rank(ut_self(), 0);

@@ -103,8 +103,7 @@ static void test_detached(void)
 	attr.is_detached = 1;
 	attr.stack_bytes = 256 * 1024;
 	for (int i = 0; i < 1000; i++)
-		CHECK_IS(ut_create(NULL, i % 2 ? &attr : NULL, count, NULL),
-			 i % 2 ? 0 : -EINVAL);
+		CHECK_IS(ut_create(NULL, i % 2 ? &attr : NULL, count, NULL), i % 2 ? 0 : -EINVAL);
 	for (int i = 0; i < 500; i++) {
 		CHECK_IS(ut_create(&id, NULL, count, NULL), 0);
 		CHECK_IS(ut_detach(id), 0);
@@ -112,11 +111,9 @@ static void test_detached(void)
 }
 
 /* 16 KiB, and what a signal takes. Calls nothing down there, no sanitizer either. */
-static __attribute__((noinline, no_sanitize("address", "thread")))
-void touch_low(void)
+static __attribute__((noinline, no_sanitize("address", "thread"))) void touch_low(void)
 {
-	volatile char *low = __builtin_alloca(16384 + getauxval(AT_MINSIGSTKSZ) -
-					      1024);
+	volatile char *low = __builtin_alloca(16384 + getauxval(AT_MINSIGSTKSZ) - 1024);
 
 	*low = 1;
 }

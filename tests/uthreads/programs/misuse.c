@@ -196,9 +196,8 @@ static void test_attributes(int nr_cpus)
 	struct ut_attr attr = UT_ATTR_INIT, found;
 	ut_id id;
 
-	attr.given = UT_GIVES_PRIORITY | UT_GIVES_TICKETS | UT_GIVES_CREDITS |
-		     UT_GIVES_CAP | UT_GIVES_GROUP | UT_GIVES_WEIGHT |
-		     UT_GIVES_DEADLINE | UT_GIVES_BURST;
+	attr.given = UT_GIVES_PRIORITY | UT_GIVES_TICKETS | UT_GIVES_CREDITS | UT_GIVES_CAP |
+		     UT_GIVES_GROUP | UT_GIVES_WEIGHT | UT_GIVES_DEADLINE | UT_GIVES_BURST;
 	attr.priority = -3;
 	attr.tickets = 7;
 	attr.credits = 11;

@@ -77,7 +77,7 @@ static void add_answer(struct reply *r, const char *query)
 	add(r, "answer", 7);
 	add_int(r, 0);
 	add_short(r, 0);
-	add_int(r, 25);			/* text, of any length */
+	add_int(r, 25); /* text, of any length */
 	add_short(r, (uint16_t)-1);
 	add_int(r, (uint32_t)-1);
 	add_short(r, 0);
@@ -186,8 +186,10 @@ static PGconn *open_connection(void)
 	char about[400];
 	PGconn *c;
 
-	snprintf(about, sizeof(about), "host=%s port=5432 user=u dbname=d passfile=%s/none "
-		 "sslmode=disable gssencmode=disable", folder, folder);
+	snprintf(about, sizeof(about),
+		 "host=%s port=5432 user=u dbname=d passfile=%s/none "
+		 "sslmode=disable gssencmode=disable",
+		 folder, folder);
 	c = PQconnectStart(about);
 	CHECK(c);
 	while (status != PGRES_POLLING_OK) {

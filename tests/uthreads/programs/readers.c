@@ -14,7 +14,7 @@ static ut_sem has_locked = UT_SEM_INIT(0), may_unlock = UT_SEM_INIT(0);
 static int nr_readers, nr_writers, nr_written;
 static char order[5];
 static int nr_order;
-static int has_given_up;	/* on a busy machine before it was seen to wait */
+static int has_given_up; /* on a busy machine before it was seen to wait */
 
 static void *use(void *arg)
 {

@@ -67,8 +67,10 @@ static void be_fair(void)
 
 	create_all(1);
 	for (int i = 0; i < NR_DRAWS; i++) {
-		struct ut_case cases[] = { UT_CASE_RECV(chans[0], &got), UT_CASE_SEND(chans[1], &got),
-					   UT_CASE_SEND(chans[2], &got), UT_CASE_SEND(chans[3], &got) };
+		struct ut_case cases[] = { UT_CASE_RECV(chans[0], &got),
+					   UT_CASE_SEND(chans[1], &got),
+					   UT_CASE_SEND(chans[2], &got),
+					   UT_CASE_SEND(chans[3], &got) };
 		int which = ut_select(cases, NR_CHANS, UT_NEVER);
 
 		CHECK(which > 0);
@@ -191,7 +193,8 @@ static void *exchange(void *arg)
 		struct ut_case cases[] = {
 			UT_CASE_RECV(chans[i % NR_CHANS], &got),
 			UT_CASE_RECV(chans[(i + me) % NR_CHANS], &got),
-			UT_CASE_SEND(next < NR_MESSAGES ? chans[(i + 1) % NR_CHANS] : NULL, &message),
+			UT_CASE_SEND(next < NR_MESSAGES ? chans[(i + 1) % NR_CHANS] : NULL,
+				     &message),
 			UT_CASE_SEND(next < NR_MESSAGES ? chans[i % NR_CHANS] : NULL, &message),
 		};
 		uint64_t until_ns = me % 2 ? ut_now_ns() + 20000 : UT_NEVER;

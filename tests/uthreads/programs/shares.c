@@ -135,8 +135,7 @@ static void measure(int nr_cpus, int64_t length_ns)
 		double off = 100 * nr_cpus * (part - due[i]);
 
 		fprintf(stderr, "%d credits, cap %u: %.2f %% of a CPU, %+.2f\n",
-			credits[i % NR_EACH], caps[i % NR_EACH],
-			100 * nr_cpus * part, off);
+			credits[i % NR_EACH], caps[i % NR_EACH], 100 * nr_cpus * part, off);
 		if (off > worst || -off > worst)
 			worst = off > 0 ? off : -off;
 	}

@@ -17,7 +17,7 @@
 #define NR 4
 #define NR_ALARMS 5
 
-static const void *last;	/* an address on the stack of who ran; atomic */
+static const void *last; /* an address on the stack of who ran; atomic */
 static int nr_urgent, nr_done;
 
 static bool is_blocked(int signal)
@@ -97,8 +97,7 @@ static void *compute(void *arg)
 
 int main(int argc, char **argv)
 {
-	struct sigaction alarm_action = { .sa_handler = on_alarm,
-					  .sa_flags = SA_RESTART };
+	struct sigaction alarm_action = { .sa_handler = on_alarm, .sa_flags = SA_RESTART };
 	struct sigaction urgent_action = { .sa_handler = on_urgent };
 	struct ut_config config = check_config(argc, argv);
 	const char *sets[] = { "slice_ns=300000", NULL };

@@ -159,7 +159,7 @@ static void test_many_wait_for_one(void)
 	close(fds[1]);
 }
 
-static bool must_end;	/* atomic */
+static bool must_end; /* atomic */
 
 static void *compute(void *arg)
 {

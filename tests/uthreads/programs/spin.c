@@ -10,7 +10,10 @@
 #define NR 6
 
 static atomic_int must_end;
-static struct { long rounds; char pad[64]; } counts[NR];
+static struct {
+	long rounds;
+	char pad[64];
+} counts[NR];
 
 static void *spin(void *arg)
 {
@@ -45,8 +48,7 @@ int main(int argc, char **argv)
 
 	check_init(&config);
 	for (int i = 0; i < NR; i++)
-		CHECK_IS(ut_create(&ids[i], NULL, i % 2 ? spin : use_libc,
-				   &counts[i].rounds), 0);
+		CHECK_IS(ut_create(&ids[i], NULL, i % 2 ? spin : use_libc, &counts[i].rounds), 0);
 	/* Turns of 30 ms on a machine that others use: it takes what it takes. */
 	for (int i = 0; i < NR; i++) {
 		while (!__atomic_load_n(&counts[i].rounds, __ATOMIC_RELAXED))

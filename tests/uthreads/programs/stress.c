@@ -86,8 +86,7 @@ static void join(ut_id id, void *wanted)
 
 	CHECK_IS(ut_join_stats(id, &result, &stats), 0);
 	CHECK(result == wanted);
-	add(&nr_switches, (long)(stats.voluntary_switches +
-				 stats.involuntary_switches));
+	add(&nr_switches, (long)(stats.voluntary_switches + stats.involuntary_switches));
 }
 
 /* ---- operations ----------------------------------------------------------- */
@@ -112,8 +111,7 @@ static void compute(struct life *life)
 static void lock(struct life *life)
 {
 	struct guarded *g = &guarded[draw(life, NR_GUARDED)];
-	int err = draw(life, 4) ? ut_mutex_lock(&g->mutex) :
-				  ut_mutex_trylock(&g->mutex);
+	int err = draw(life, 4) ? ut_mutex_lock(&g->mutex) : ut_mutex_trylock(&g->mutex);
 
 	if (err) {
 		CHECK_IS(err, -EBUSY);
@@ -359,8 +357,7 @@ static void detach(struct life *life)
 	ut_id id;
 
 	attr.is_detached = draw(life, 2);
-	CHECK_IS(ut_create(&id, &attr, count_detached,
-			   draw(life, 2) ? &attr : NULL), 0);
+	CHECK_IS(ut_create(&id, &attr, count_detached, draw(life, 2) ? &attr : NULL), 0);
 	if (!attr.is_detached)
 		CHECK_IS(ut_detach(id), 0);
 	add(&nr_detached, 1);
@@ -369,9 +366,9 @@ static void detach(struct life *life)
 /* ---- who does them ------------------------------------------------------------ */
 
 static void (*const operations[])(struct life *) = {
-	yields, yields, yields, yields, yields, yields, compute, lock, lock, lock,
-	sit, ask, doze, race_for_coin, move, raise_flag, hold_parade, cancel,
-	detach,
+	yields, yields,	    yields,	 yields, yields, yields, compute,
+	lock,	lock,	    lock,	 sit,	 ask,	 doze,	 race_for_coin,
+	move,	raise_flag, hold_parade, cancel, detach,
 };
 #define NR_OPERATIONS (sizeof(operations) / sizeof(operations[0]))
 
@@ -388,8 +385,7 @@ static void *serve(void *arg)
 
 static void *work(void *arg)
 {
-	struct life life = { (uintptr_t)arg * 0x9e3779b97f4a7c15ULL + first_seed,
-			     NULL };
+	struct life life = { (uintptr_t)arg * 0x9e3779b97f4a7c15ULL + first_seed, NULL };
 
 	CHECK_IS(ut_chan_create(&life.answer, sizeof(uint64_t), 0), 0);
 	for (int i = 0; i < LIFE_OPS; i++) {
@@ -408,8 +404,7 @@ static void *watch(void *arg)
 	for (;;) {
 		sleep(WATCH_SECONDS);
 		if (get(&nr_ops) == seen) {
-			fprintf(stderr, "nothing has happened for %d s\n",
-				WATCH_SECONDS);
+			fprintf(stderr, "nothing has happened for %d s\n", WATCH_SECONDS);
 			kill(getpid(), SIGQUIT);
 			sleep(2);
 			_exit(3);
@@ -475,7 +470,7 @@ int main(int argc, char **argv)
 	CHECK_IS(ut_exit(), 0);
 	CHECK_IS(nr_detached_done, nr_detached);
 	CHECK_IS(nr_slots_ended, nr_slots_made);
-	printf("%ld switches, %ld operations, %ld threads detached\n", nr_switches,
-	       nr_ops, nr_detached);
+	printf("%ld switches, %ld operations, %ld threads detached\n", nr_switches, nr_ops,
+	       nr_detached);
 	return 0;
 }

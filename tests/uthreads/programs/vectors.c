@@ -20,7 +20,9 @@
 
 static char sent[MANY_BYTES], got[MANY_BYTES];
 static const struct iovec sent_parts[NR_PARTS] = {
-	{ sent, 1 }, { sent + 1, PART_BYTES }, { sent + 1 + PART_BYTES, MANY_BYTES - PART_BYTES - 1 },
+	{ sent, 1 },
+	{ sent + 1, PART_BYTES },
+	{ sent + 1 + PART_BYTES, MANY_BYTES - PART_BYTES - 1 },
 };
 
 static int open_udp(struct sockaddr_in *address)
@@ -73,9 +75,11 @@ static void test_datagrams(void)
 	for (int i = 0; i < NR_DATAGRAMS; i++) {
 		int n = snprintf(text, sizeof(text), "number %d", i);
 
-		CHECK_IS(ut_sendto(fd, text, (size_t)n, 0, (struct sockaddr *)&there, sizeof(there)), n);
+		CHECK_IS(ut_sendto(fd, text, (size_t)n, 0, (struct sockaddr *)&there, sizeof(there)),
+			 n);
 		bytes = sizeof(from);
-		CHECK_IS(ut_recvfrom(fd, back, sizeof(back), 0, (struct sockaddr *)&from, &bytes), n);
+		CHECK_IS(ut_recvfrom(fd, back, sizeof(back), 0, (struct sockaddr *)&from, &bytes),
+			 n);
 		CHECK_IS(memcmp(text, back, (size_t)n), 0);
 		CHECK_IS(from.sin_port, there.sin_port);
 	}
@@ -129,7 +133,8 @@ static void *read_parts(void *arg)
 
 	while (sum < MANY_BYTES) {
 		size_t half = (MANY_BYTES - sum) / 2;
-		struct iovec parts[2] = { { got + sum, half }, { got + sum + half, MANY_BYTES - sum - half } };
+		struct iovec parts[2] = { { got + sum, half },
+					  { got + sum + half, MANY_BYTES - sum - half } };
 		ssize_t n = ut_readv((int)(intptr_t)arg, parts, 2);
 
 		CHECK(n > 0);
@@ -165,7 +170,9 @@ static int receive_descriptor(int from)
 {
 	char control[CMSG_SPACE(sizeof(int))];
 	struct iovec first = { got, 10 };
-	struct msghdr msg = { .msg_iov = &first, .msg_iovlen = 1, .msg_control = control,
+	struct msghdr msg = { .msg_iov = &first,
+			      .msg_iovlen = 1,
+			      .msg_control = control,
 			      .msg_controllen = sizeof(control) };
 	struct cmsghdr *head;
 	int fd;
@@ -195,7 +202,8 @@ static void test_messages(void)
 {
 	char control[CMSG_SPACE(sizeof(int))] = { 0 };
 	struct msghdr msg = { .msg_iov = (struct iovec *)(uintptr_t)sent_parts,
-			      .msg_iovlen = NR_PARTS, .msg_control = control,
+			      .msg_iovlen = NR_PARTS,
+			      .msg_control = control,
 			      .msg_controllen = sizeof(control) };
 	struct cmsghdr *head = CMSG_FIRSTHDR(&msg);
 	int ends[2], fds[2];

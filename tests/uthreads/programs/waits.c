@@ -151,13 +151,11 @@ static void test_writers(void)
 
 	for (int i = 0; i < NR; i++) {
 		CHECK_IS(pipe(ends[i]), 0);
-		CHECK_IS(ut_create(&ids[0][i], NULL, write_many,
-				   (void *)(intptr_t)ends[i][1]), 0);
+		CHECK_IS(ut_create(&ids[0][i], NULL, write_many, (void *)(intptr_t)ends[i][1]), 0);
 	}
 	CHECK_IS(ut_sleep_ns(SHORT_NS), 0);
 	for (int i = 0; i < NR; i++)
-		CHECK_IS(ut_create(&ids[1][i], NULL, read_many,
-				   (void *)(intptr_t)ends[i][0]), 0);
+		CHECK_IS(ut_create(&ids[1][i], NULL, read_many, (void *)(intptr_t)ends[i][0]), 0);
 	for (int i = 0; i < 2 * NR; i++) {
 		CHECK_IS(ut_join(ids[i / NR][i % NR], &result), 0);
 		CHECK_IS((intptr_t)result, MANY_BYTES);
@@ -170,8 +168,7 @@ static void open_server(int backlog)
 {
 	address.sun_family = AF_UNIX;
 	/* Without a name in any folder; the first byte is zero. */
-	snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "waits-%d",
-		 (int)getpid());
+	snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "waits-%d", (int)getpid());
 	server = socket(AF_UNIX, SOCK_STREAM, 0);
 	CHECK_IS(bind(server, (struct sockaddr *)&address, sizeof(address)), 0);
 	CHECK_IS(listen(server, backlog), 0);
@@ -210,8 +207,7 @@ static void test_server(void)
 
 	nr_accepted = 0;
 	for (int i = 0; i < 2 * NR; i++)
-		CHECK_IS(ut_create(&ids[i], NULL, i < NR ? serve_some : be_client,
-				   NULL), 0);
+		CHECK_IS(ut_create(&ids[i], NULL, i < NR ? serve_some : be_client, NULL), 0);
 	for (int i = 0; i < 2 * NR; i++)
 		CHECK_IS(ut_join(ids[i], NULL), 0);
 }

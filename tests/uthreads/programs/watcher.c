@@ -22,7 +22,7 @@
 #define SHORT_US 20000
 #define LONG_NS 2000000000
 
-static bool fails, is_starting, is_waiting;	/* atomic */
+static bool fails, is_starting, is_waiting; /* atomic */
 static int pipe_fds[2], other_fds[2];
 
 #define FLAG(flag) __atomic_load_n(&(flag), __ATOMIC_SEQ_CST)

@@ -27,7 +27,7 @@
 extern "C" {
 #endif
 
-typedef unsigned int uthread_t;		/* counts from 0, in order of creation */
+typedef unsigned int uthread_t; /* counts from 0, in order of creation */
 typedef unsigned int uthread_group_t;
 
 /* Ends the process with a message when the threads cannot be started. Arguments, which
@@ -38,13 +38,14 @@ void gtthread_app_init GT_ARGS_(void);
  * Also from a thread. The sixth and seventh argument say nothing: the policy is the
  * environment's. Return: 0; -1 when there is no memory or no room for another thread.
  */
-int uthread_create_4 GT_ARGS_(uthread_t *tid, int (*fn)(void *arg), void *arg, uthread_group_t group);
+int uthread_create_4 GT_ARGS_(uthread_t *tid, int (*fn)(void *arg), void *arg,
+			      uthread_group_t group);
 int uthread_create GT_ARGS_(uthread_t *tid, int (*fn)(void *arg), void *arg, uthread_group_t group,
 			    int credits);
-int uthread_create_6 GT_ARGS_(uthread_t *tid, int (*fn)(void *arg), void *arg, uthread_group_t group,
-			      int credits, int mode);
-int uthread_create_7 GT_ARGS_(uthread_t *tid, int (*fn)(void *arg), void *arg, uthread_group_t group,
-			      int credits, int mode, int more);
+int uthread_create_6 GT_ARGS_(uthread_t *tid, int (*fn)(void *arg), void *arg,
+			      uthread_group_t group, int credits, int mode);
+int uthread_create_7 GT_ARGS_(uthread_t *tid, int (*fn)(void *arg), void *arg,
+			      uthread_group_t group, int credits, int mode, int more);
 #define uthread_create(...)							\
 	GT_NAME_(__VA_ARGS__, uthread_create_7, uthread_create_6, uthread_create, \
 		 uthread_create_4, , , , )(__VA_ARGS__)

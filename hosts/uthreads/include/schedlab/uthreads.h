@@ -35,19 +35,19 @@ extern "C" {
 /* ---- ut_init(3): start and end -------------------------------------------- */
 
 struct ut_config {
-	uint32_t config_bytes;	/* sizeof(struct ut_config); UT_CONFIG_INIT */
-	uint32_t nr_cpus;	/* kernel threads; 0: as many as there are CPUs */
-	const char *policy;	/* a compiled policy's path, or the name of one that is */
-				/* installed, "credit"; NULL: the library's FIFO */
+	uint32_t config_bytes;	 /* sizeof(struct ut_config); UT_CONFIG_INIT */
+	uint32_t nr_cpus;	 /* kernel threads; 0: as many as there are CPUs */
+	const char *policy;	 /* a compiled policy's path, or the name of one that is */
+				 /* installed, "credit"; NULL: the library's FIFO */
 	const char *const *sets; /* its knobs, "name=value"; ends with NULL */
-	uint32_t threads_max;	/* 0: 65,536 */
-	uint32_t stack_bytes;	/* of a thread that asks for none; 0: 65,536 */
-	uint64_t tick_ns;	/* slices end at multiples; 0: 100 us, or 1 ms for */
-				/* a policy that has ops.tick() */
-	uint64_t seed;		/* of the policy's random numbers */
-	const char *records;	/* file of what happened, record.h; NULL: none */
-	uint32_t flags;		/* UT_* below */
-	int preempt_signal;	/* 0: SIGURG */
+	uint32_t threads_max;	 /* 0: 65,536 */
+	uint32_t stack_bytes;	 /* of a thread that asks for none; 0: 65,536 */
+	uint64_t tick_ns;	 /* slices end at multiples; 0: 100 us, or 1 ms for */
+				 /* a policy that has ops.tick() */
+	uint64_t seed;		 /* of the policy's random numbers */
+	const char *records;	 /* file of what happened, record.h; NULL: none */
+	uint32_t flags;		 /* UT_* below */
+	int preempt_signal;	 /* 0: SIGURG */
 };
 
 /* A field that is not mentioned is zero, and means its default. */
@@ -106,21 +106,21 @@ typedef uint64_t ut_id;
 typedef void *(*ut_fn)(void *arg);
 
 struct ut_attr {
-	uint32_t attr_bytes;	/* sizeof(struct ut_attr); UT_ATTR_INIT */
-	uint32_t given;		/* UT_GIVES_*: which of these to use */
+	uint32_t attr_bytes; /* sizeof(struct ut_attr); UT_ATTR_INIT */
+	uint32_t given;	     /* UT_GIVES_*: which of these to use */
 	int32_t priority;
 	uint32_t tickets;
 	int32_t credits;
-	uint32_t cap_percent;	/* of one CPU */
+	uint32_t cap_percent; /* of one CPU */
 	uint32_t group;
-	uint32_t weight;	/* 1 to 10,000; 100 is usual */
+	uint32_t weight; /* 1 to 10,000; 100 is usual */
 	uint64_t deadline_ns;
 	uint64_t burst_ns;
-	const uint64_t *affinity;	/* bits of CPUs; NULL: all */
+	const uint64_t *affinity; /* bits of CPUs; NULL: all */
 	uint32_t affinity_words;
-	uint32_t is_detached;	/* it is never joined */
-	size_t stack_bytes;	/* 0: config's; at least 16 KiB and a signal; rounded up */
-	const char *name;	/* copied, cut at 15 characters; NULL: "thread" */
+	uint32_t is_detached; /* it is never joined */
+	size_t stack_bytes;   /* 0: config's; at least 16 KiB and a signal; rounded up */
+	const char *name;     /* copied, cut at 15 characters; NULL: "thread" */
 };
 
 #define UT_ATTR_INIT \
@@ -236,7 +236,7 @@ int ut_getattr(ut_id id, struct ut_attr *attr);
 
 struct ut_stats {
 	uint64_t cpu_time_ns;
-	uint64_t wait_ns;	/* runnable, and not running */
+	uint64_t wait_ns; /* runnable, and not running */
 	uint64_t wait_ns_max;
 	uint64_t voluntary_switches;
 	uint64_t involuntary_switches;
@@ -270,7 +270,9 @@ struct ut_waiters_ {
 };
 
 typedef struct {
-	struct { uint32_t is_held; } lock_;
+	struct {
+		uint32_t is_held;
+	} lock_;
 	uint32_t flags_;
 	void *owner_;
 	struct ut_waiters_ waiters_;
@@ -302,7 +304,9 @@ int ut_mutex_trylock(ut_mutex *mutex);
 int ut_mutex_unlock(ut_mutex *mutex);
 
 typedef struct {
-	struct { uint32_t is_held; } lock_;
+	struct {
+		uint32_t is_held;
+	} lock_;
 	struct ut_waiters_ waiters_;
 } ut_cond;
 
@@ -315,7 +319,9 @@ int ut_cond_signal(ut_cond *cond);
 int ut_cond_broadcast(ut_cond *cond);
 
 typedef struct {
-	struct { uint32_t is_held; } lock_;
+	struct {
+		uint32_t is_held;
+	} lock_;
 	uint32_t count_;
 	struct ut_waiters_ waiters_;
 } ut_sem;
@@ -330,7 +336,9 @@ int ut_sem_trywait(ut_sem *sem);
 int ut_sem_post(ut_sem *sem);
 
 typedef struct {
-	struct { uint32_t is_held; } lock_;
+	struct {
+		uint32_t is_held;
+	} lock_;
 	uint32_t nr_parties_;
 	uint32_t nr_here_;
 	struct ut_waiters_ waiters_;
@@ -343,8 +351,10 @@ typedef struct {
 int ut_barrier_wait(ut_barrier *barrier);
 
 typedef struct {
-	struct { uint32_t is_held; } lock_;
-	int32_t nr_owners_;	/* -1: a writer */
+	struct {
+		uint32_t is_held;
+	} lock_;
+	int32_t nr_owners_; /* -1: a writer */
 	struct ut_waiters_ waiters_;
 } ut_rwlock;
 
@@ -392,10 +402,10 @@ int ut_chan_try_recv(ut_chan *chan, void *message);
 
 /* What ut_select() is to do, if it can: to send on @chan, or to receive. */
 struct ut_case {
-	ut_chan *chan;		/* NULL: never */
-	const void *send;	/* the message; NULL: receive */
-	void *recv;		/* where to put one; NULL: send */
-	int result;		/* of the chosen one: 0; -EPIPE: closed (and empty) */
+	ut_chan *chan;	  /* NULL: never */
+	const void *send; /* the message; NULL: receive */
+	void *recv;	  /* where to put one; NULL: send */
+	int result;	  /* of the chosen one: 0; -EPIPE: closed (and empty) */
 	uint32_t arrival_, order_;
 	void *selection_;
 	struct ut_case *next_, *prev_;
@@ -467,8 +477,8 @@ ssize_t ut_pwrite(int fd, const void *buffer, size_t bytes, off_t at);
 int ut_fsync(int fd);
 ssize_t ut_readv(int fd, const struct iovec *parts, int nr);
 ssize_t ut_writev(int fd, const struct iovec *parts, int nr);
-ssize_t ut_recvfrom(int fd, void *buffer, size_t bytes, int flags,
-		    struct sockaddr *address, socklen_t *address_bytes);
+ssize_t ut_recvfrom(int fd, void *buffer, size_t bytes, int flags, struct sockaddr *address,
+		    socklen_t *address_bytes);
 ssize_t ut_sendto(int fd, const void *buffer, size_t bytes, int flags,
 		  const struct sockaddr *address, socklen_t address_bytes);
 ssize_t ut_recvmsg(int fd, struct msghdr *message, int flags);

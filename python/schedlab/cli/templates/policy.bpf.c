@@ -44,13 +44,11 @@ static u64 turn_ns(const struct task_struct *p)
  * select_cpu: @p wakes up. Name the CPU that it should run on. If that one is
  * idle, the task may go straight to its local queue, and enqueue is not called.
  */
-s32 BPF_STRUCT_OPS(my_policy_select_cpu, struct task_struct *p, s32 prev_cpu,
-		   u64 wake_flags)
+s32 BPF_STRUCT_OPS(my_policy_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	bool is_idle = false;
 	/* Not behind a waker that may run on: another CPU is idle now. */
-	s32 cpu = scx_bpf_select_cpu_dfl(p, prev_cpu,
-					 wake_flags & ~SCX_WAKE_SYNC, &is_idle);
+	s32 cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags & ~SCX_WAKE_SYNC, &is_idle);
 
 	if (is_idle)
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, turn_ns(p), 0);
