@@ -91,8 +91,6 @@ static void sleep_in_kernel(struct ut_kthread *k, u64 until_ns)
 	/* A year is as good as no limit, and its sum fits. */
 	if (ns > 365 * 86400 * 1000000000ULL)
 		ns = 365 * 86400 * 1000000000ULL;
-	if (ut_io_sleep(k, ns))
-		return;
 	ns += (u64)at.tv_nsec;
 	at.tv_sec += (time_t)(ns / 1000000000);
 	at.tv_nsec = (long)(ns % 1000000000);
@@ -165,7 +163,7 @@ struct ut_cpu *ut_wait_for_work(struct ut_cpu *cpu, bool may_spin)
 	u64 first_ns = ut_timers_first_ns(cpu);
 
 	ut_io_look();
-	if (ut_is_smp && may_spin && !k->was_ready && !READ_ONCE(cpu->pending))
+	if (ut_is_smp && may_spin && !READ_ONCE(cpu->pending))
 		cpu = spin(k, now_ns + SPIN_NS < first_ns ? now_ns + SPIN_NS : first_ns);
 	for (;;) {
 		first_ns = ut_timers_first_ns(cpu);
@@ -176,8 +174,6 @@ struct ut_cpu *ut_wait_for_work(struct ut_cpu *cpu, bool may_spin)
 		ut_stolen_idle(cpu, sl_host_now_ns());
 		cpu = doze(k, first_ns);
 		ut_stolen_mark(cpu);
-		if (k->was_ready)
-			ut_io_look();
 	}
 }
 

@@ -51,8 +51,7 @@ void ut_wake_kthread(struct ut_kthread *k)
 
 	WRITE_ONCE(k->rung_ns, ut_clock_ns());
 	if (__atomic_compare_exchange_n(&k->doorbell, &asleep, UT_BELL_AWAKE, false,
-					__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) &&
-	    !ut_io_wake(k))
+					__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
 		syscall(SYS_futex, &k->doorbell, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, NULL, NULL, 0);
 }
 

@@ -154,8 +154,8 @@ static int tear_down(void)
 	int err = 0;
 
 	if (ut.cpus && ut.kthreads) {
-		ut_cpus_stop();
 		ut_io_exit();
+		ut_cpus_stop();
 		ut_policy_close();
 		err = ut_records_close();
 		ut_preempt_exit();

@@ -98,9 +98,9 @@ struct ut_slot {
 struct request;
 
 struct ut_thread {
-	struct sl_task core; /* first: a core task is ours as well */
-	void *sp;	     /* of its context, while it does not run; NULL: */
-	/* it has not begun */
+	struct sl_task core;  /* first: a core task is ours as well */
+	void *sp;	      /* of its context, while it does not run; NULL: */
+			      /* it has not begun */
 	void *eh_globals[2];  /* C++: exceptions it is handling */
 	int saved_errno;      /* while it does not run */
 	u32 nr_pthread_locks; /* that it holds: it is not stopped */
@@ -150,7 +150,6 @@ struct ut_kthread {
 	u64 armed_floor_ns; /* a turn that is over later ends at a later tick; */
 			    /* UT_NEVER: what is due was not looked at */
 	u64 late_ns_max;    /* of the timer's signals; atomic */
-	bool was_ready;	    /* what it slept for last: lib/io.c's */
 
 	pid_t tid;
 	clockid_t clock;   /* its CPU time */
@@ -549,8 +548,6 @@ void ut_timers_exit(void);
 /* lib/: all that the machine asks of it */
 void ut_io_finish(struct ut_cpu *cpu); /* a helper has told @cpu of finished requests */
 void ut_io_look(void);
-bool ut_io_sleep(struct ut_kthread *k, u64 ns);
-bool ut_io_wake(const struct ut_kthread *k);
 void ut_io_exit(void);
 void ut_slots_end(void); /* the current thread ends: so do its slots */
 

@@ -46,13 +46,6 @@ def test_a_socket_wakes_its_own_waiter(toolchain, build, cpus):
     run_program(chain.program("sockets.c"), policy(chain, "rr"), cpus)
 
 
-@pytest.mark.parametrize("build", [*BUILDS[::2], ("clang-19", "thread")], ids="-".join)
-def test_what_is_ready_is_seen_beside_a_slice_without_end(toolchain, build):
-    """The CPU that saw the last event computes, or stands in the kernel, and has no timer."""
-    chain = toolchain(*build)
-    run_program(chain.program("sockets.c"), policy(chain, "fifo"), 2, "beside")
-
-
 @pytest.mark.parametrize("build", BUILDS[::2], ids="-".join)
 def test_a_watcher_that_cannot_be_started_has_no_waiters(toolchain, build):
     """The second thread waited, to no end, where the first had found that there is no watcher."""

@@ -21,7 +21,6 @@
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "io.h"
@@ -32,7 +31,6 @@
 #define ARMED_MAX (1U << 20)	/* Linux's own default limit of descriptors */
 #define LOOK_NS 100000
 #define NAP_NS_MAX 1000000
-#define BACK_NS 850000
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t has_work = PTHREAD_COND_INITIALIZER;
@@ -42,7 +40,7 @@ static pthread_t helpers[HELPERS_MAX];
 static u32 nr_helpers, nr_waiting, nr_queued;
 static bool must_end;
 static pthread_t watcher;
-static int end_fd, wake_fd, timer_fd;
+static int end_fd;
 static int ready_fd = -1; /* epoll's; -1: there is no watcher. Read without lock */
 
 /* After a wait errno is another kernel thread's: its address is asked for anew. */
@@ -177,19 +175,14 @@ static int submit(struct request *r)
 
 /*
  * One list of ready descriptors, which CPUs look at: when they become idle, or have not for
- * LOOK_NS. One idle CPU sleeps where it sees that something is ready, and the watcher is
- * parked meanwhile. A CPU that leaves sets a timer for the watcher, unless it is set: most
- * often a CPU sleeps there again by then. What is ready costs no CPU a signal otherwise.
- *
- * A descriptor stays in the kernel's list until it is closed, and is armed for one
+ * LOOK_NS, and the watcher where they do neither. What is ready costs no CPU a signal
+ * then. A descriptor stays in the kernel's list until it is closed, and is armed for one
  * event by each wait. An event of a wait that is over finds no request, or that of the next
  * wait, which looks, and waits again.
  */
 static struct request *armed[ARMED_MAX]; /* by descriptor: its waiters; or &busy; atomic */
 static struct request busy;		 /* a CPU, or the watcher, changes this one's */
 static u64 looked_ns;			 /* atomic */
-static struct ut_kthread *sleeper;	 /* it sleeps in poll(); NULL: none does; atomic */
-static bool is_awake;			 /* the watcher, or its timer is set; atomic */
 
 /* Of @fd. Context: outside, or preemption disabled; put_waiters() follows at once. */
 static struct request *take_waiters(int fd)
@@ -254,7 +247,7 @@ static void look(int epoll)
 	}
 }
 
-/* A CPU is about to sleep, or has done so. Context: preemption disabled. */
+/* A CPU is about to sleep. Context: preemption disabled. */
 void ut_io_look(void)
 {
 	int epoll = __atomic_load_n(&ready_fd, __ATOMIC_ACQUIRE);
@@ -263,69 +256,6 @@ void ut_io_look(void)
 		return;
 	WRITE_ONCE(looked_ns, ut_this_cpu()->hot.now_ns);
 	look(epoll);
-}
-
-static void set_timer(u64 ns)
-{
-	struct itimerspec spec = { .it_value.tv_nsec = (long)ns };
-
-	timerfd_settime(timer_fd, 0, &spec, NULL);
-}
-
-/**
- * ut_io_sleep - an idle kernel thread is about to sleep: where it sees what is ready
- * @k: the caller's, whose doorbell says that it sleeps
- * @ns: for how long
- *
- * Return: false: another one sleeps there, or no thread waits for a descriptor. Otherwise
- * it has slept, until something was ready or ut_io_wake().
- */
-bool ut_io_sleep(struct ut_kthread *k, u64 ns)
-{
-	int epoll = __atomic_load_n(&ready_fd, __ATOMIC_ACQUIRE);
-	struct pollfd either[] = { { .fd = epoll, .events = POLLIN }, { .events = POLLIN } };
-	struct timespec limit = { (time_t)(ns / 1000000000), (long)(ns % 1000000000) };
-	struct ut_kthread *none = NULL;
-	u64 from_ns = ut_clock_ns();
-	eventfd_t nr;
-
-	k->was_ready = false;
-	if (epoll < 0 || !READ_ONCE(ut.nr_outside) ||
-	    !__atomic_compare_exchange_n(&sleeper, &none, k, false, __ATOMIC_SEQ_CST,
-					 __ATOMIC_SEQ_CST))
-		return false;
-	either[1].fd = wake_fd;
-	/* The waker looks the other way round. */
-	if (__atomic_load_n(&k->doorbell, __ATOMIC_SEQ_CST) == UT_BELL_ASLEEP &&
-	    ppoll(either, 2, &limit, NULL) > 0) {
-		k->was_ready = either[0].revents;
-		if (either[1].revents)
-			eventfd_read(wake_fd, &nr);
-	}
-	__atomic_store_n(&sleeper, NULL, __ATOMIC_SEQ_CST);
-	/* The watcher looks the other way round. */
-	if (!__atomic_exchange_n(&is_awake, true, __ATOMIC_SEQ_CST))
-		set_timer(ut_clock_ns() - from_ns < BACK_NS ? BACK_NS : LOOK_NS);
-	return true;
-}
-
-/* Return: whether @k sleeps there. It is awake then, or will be. Context: any. */
-bool ut_io_wake(const struct ut_kthread *k)
-{
-	if (__atomic_load_n(&sleeper, __ATOMIC_SEQ_CST) != k)
-		return false;
-	eventfd_write(wake_fd, 1);
-	return true;
-}
-
-/* Return: whether a CPU sees what is ready; or has left, and set the timer. */
-static bool may_park(void)
-{
-	if (!__atomic_load_n(&sleeper, __ATOMIC_SEQ_CST))
-		return false;
-	__atomic_store_n(&is_awake, false, __ATOMIC_SEQ_CST);
-	return __atomic_load_n(&sleeper, __ATOMIC_SEQ_CST) ||
-	       __atomic_exchange_n(&is_awake, true, __ATOMIC_SEQ_CST);
 }
 
 /*
@@ -352,30 +282,14 @@ static void *watch(void *arg)
 	int epoll = (int)(intptr_t)arg;
 	struct pollfd either[] = { { .fd = epoll, .events = POLLIN },
 				   { .fd = end_fd, .events = POLLIN } };
-	struct pollfd parked[] = { { .fd = timer_fd, .events = POLLIN },
-				   { .fd = end_fd, .events = POLLIN } };
 
-	while (!smp_load_acquire(&must_end)) {
-		if (may_park()) {
-			poll(parked, 2, -1);
-			/* No longer due. */
-			set_timer(0);
-			continue;
-		}
+	for (;;) {
 		poll(either, 2, -1);
+		if (smp_load_acquire(&must_end))
+			return NULL;
 		leave_to_cpus();
-		if (!__atomic_load_n(&sleeper, __ATOMIC_SEQ_CST))
-			look(epoll);
+		look(epoll);
 	}
-	return NULL;
-}
-
-static void close_all(int epoll)
-{
-	close(epoll);
-	close(end_fd);
-	close(wake_fd);
-	close(timer_fd);
 }
 
 /* Context: lock held. Return: 0; -errno: there is no watcher. */
@@ -385,14 +299,12 @@ static int start_watcher(void)
 	int err;
 
 	end_fd = eventfd(0, EFD_CLOEXEC);
-	wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	is_awake = true;
-	err = epoll < 0 || end_fd < 0 || wake_fd < 0 || timer_fd < 0 ? ut_io_error() : 0;
+	err = epoll < 0 || end_fd < 0 ? ut_io_error() : 0;
 	if (!err)
 		err = start_outside(&watcher, watch, (void *)(intptr_t)epoll);
 	if (err) {
-		close_all(epoll);
+		close(epoll);
+		close(end_fd);
 		return err;
 	}
 	/* Not before: without a watcher no thread may wait there. */
@@ -542,7 +454,8 @@ void ut_io_exit(void)
 	if (ready_fd >= 0) {
 		eventfd_write(end_fd, 1);
 		pthread_join(watcher, NULL);
-		close_all(ready_fd);
+		close(ready_fd);
+		close(end_fd);
 		__atomic_store_n(&ready_fd, -1, __ATOMIC_RELEASE);
 	}
 	must_end = false;

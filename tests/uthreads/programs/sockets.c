@@ -2,9 +2,7 @@
 /*
  * sockets.c - who waits for a socket is woken by its events, and by no others.
  *
- *	sockets POLICY CPUS [beside]
- *
- * "beside": only what needs no end of a slice.
+ *	sockets POLICY CPUS
  */
 #define _GNU_SOURCE
 #include "check.h"
@@ -220,75 +218,11 @@ static void test_many(int nr_computing)
 	}
 }
 
-static int released[2];
-
-/* It has been woken by an event, and then stops its kernel thread. */
-static void *stop_kernel_thread(void *arg)
-{
-	char byte;
-
-	CHECK_IS((intptr_t)read_byte(arg), 's');
-	CHECK_IS(read(released[0], &byte, 1), 1);
-	return NULL;
-}
-
-/* The same, and then computes: without end of its slice, if the policy gives it none. */
-static void *keep_cpu(void *arg)
-{
-	CHECK_IS((intptr_t)read_byte(arg), 's');
-	return compute(NULL);
-}
-
-/* Outside the machine: the second is answered before the first goes on. */
-static void *ask_second(void *arg)
-{
-	char byte;
-
-	CHECK_IS(write(ends[0][1], "s", 1), 1);
-	usleep(SHORT_NS / 1000);
-	for (int i = 0; i < ROUNDS; i++) {
-		CHECK_IS(write(ends[1][1], "x", 1), 1);
-		CHECK_IS(read(ends[1][1], &byte, 1), 1);
-	}
-	CHECK_IS(write(released[1], "r", 1), 1);
-	__atomic_store_n(&must_end, true, __ATOMIC_RELAXED);
-	return arg;
-}
-
-/* The CPU that has seen the first event looks for no other. */
-static void test_beside(ut_fn fn)
-{
-	ut_id first, second;
-	pthread_t asker;
-
-	__atomic_store_n(&must_end, false, __ATOMIC_RELAXED);
-	CHECK_IS(pipe(released), 0);
-	for (int i = 0; i < 2; i++)
-		CHECK_IS(socketpair(AF_UNIX, SOCK_STREAM, 0, ends[i]), 0);
-	first = started(fn, ends[0][0]);
-	CHECK_IS(ut_create(&second, NULL, answer, ends[1]), 0);
-	CHECK_IS(pthread_create(&asker, NULL, ask_second, NULL), 0);
-	CHECK_IS(joined(second), 0);
-	CHECK_IS(joined(first), 0);
-	pthread_join(asker, NULL);
-	for (int i = 0; i < 2; i++) {
-		close(released[i]);
-		close(ends[i][0]);
-		close(ends[i][1]);
-	}
-}
-
 int main(int argc, char **argv)
 {
 	struct ut_config config = check_config(argc, argv);
 
 	check_init(&config);
-	if (config.nr_cpus > 1) {
-		test_beside(stop_kernel_thread);
-		test_beside(keep_cpu);
-	}
-	if (argc > 3)
-		return -ut_exit();
 	test_both_ways();
 	test_number_used_again();
 	test_number_used_again_meanwhile();

@@ -62,13 +62,6 @@ int eventfd_write(int fd, eventfd_t value)
 	return real(real_number(fd), value);
 }
 
-int eventfd_read(int fd, eventfd_t *value)
-{
-	typeof(eventfd_read) *real = (typeof(real))dlsym(RTLD_NEXT, "eventfd_read");
-
-	return real(real_number(fd), value);
-}
-
 int close(int fd)
 {
 	typeof(close) *real = (typeof(real))dlsym(RTLD_NEXT, "close");
@@ -83,15 +76,6 @@ int poll(struct pollfd *fds, nfds_t nr, int timeout)
 	for (nfds_t i = 0; i < nr; i++)
 		fds[i].fd = real_number(fds[i].fd);
 	return real(fds, nr, timeout);
-}
-
-int ppoll(struct pollfd *fds, nfds_t nr, const struct timespec *limit, const sigset_t *mask)
-{
-	typeof(ppoll) *real = (typeof(real))dlsym(RTLD_NEXT, "ppoll");
-
-	for (nfds_t i = 0; i < nr; i++)
-		fds[i].fd = real_number(fds[i].fd);
-	return real(fds, nr, limit, mask);
 }
 
 int epoll_ctl(int epoll, int operation, int fd, struct epoll_event *event)
