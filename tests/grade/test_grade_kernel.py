@@ -32,7 +32,7 @@ POINTS = {
     "whole": (100, ""),
     "unchecked": (85, r"Hidden tests == \(0/15\)"),
     "everyones": (70, "prints no line 'first child: 0'; it ends with: first child: 5; second child: 12"),
-    "compile": (0, "hosts/kernel/kernel/sysproc.c:171:.* error: expected ';'"),
+    "compile": (0, "hosts/kernel/kernel/sysproc.c:170:.* error: expected ';'"),
     "attack": (0, "/etc/hostname: Permission denied"),
 }
 
