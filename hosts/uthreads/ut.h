@@ -99,8 +99,7 @@ struct request;
 
 struct ut_thread {
 	struct sl_task core;  /* first: a core task is ours as well */
-	void *sp;	      /* of its context, while it does not run; NULL: */
-			      /* it has not begun */
+	void *sp;	      /* of its context, while it does not run; NULL before it begins */
 	void *eh_globals[2];  /* C++: exceptions it is handling */
 	int saved_errno;      /* while it does not run */
 	u32 nr_pthread_locks; /* that it holds: it is not stopped */
