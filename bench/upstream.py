@@ -87,7 +87,6 @@ CHOICE_BASELINE, CHOICE_SEEDS, WEB_NS = "eevdf", 10, 2.5e9
 CHOICE_MACHINE = {"cpus": 8, "topology": "llc=4", "tick": "4ms"}
 #: Of this machine, as `schedlab record` measures them; a migration is a few cache misses.
 CHOICE_COSTS = {"switch_ns": "1us", "wakeup_ns": "1us", "migrate_ns": "5us"}
-#: Where the table of the page begins and ends.
 
 
 def source_of(folder: Path, name: str) -> Path | None:
@@ -203,20 +202,18 @@ def choice_cell(values: np.ndarray | None, baseline: np.ndarray, column: str) ->
 
 def choice_table(folder: Path, names: list[str], out: Path) -> str:
     """The table for those who have to choose, and below it why a scheduler has no row."""
-    baseline, reasons = choose(CHOICE_BASELINE, out / CHOICE_BASELINE)
+    sources = {f"scx_{name}": source for name in names if (source := source_of(folder, name))}
+    policies = {CHOICE_BASELINE: CHOICE_BASELINE} | {name: str(source) for name, source in sources.items()}
+    chosen = {name: choose(policy, out / name) for name, policy in policies.items()}
+    baseline, reasons = chosen[CHOICE_BASELINE]
     if reasons:
         raise SchedlabError(reasons[0])
     rows = [["scheduler", *(row[1] for row in CHOICE)], ["---"] * (len(CHOICE) + 1)]
     notes = []
-    for name in (CHOICE_BASELINE, *names):
-        source = None if name == CHOICE_BASELINE else source_of(folder, name)
-        if name != CHOICE_BASELINE and not source:
-            continue
-        label = f"`scx_{name}`" if source else f"`{name}`"
-        found, reasons = choose(str(source), out / name) if source else (baseline, [])
-        notes += [f"- {label}, {reason}" for reason in reasons]
+    for name, (found, reasons) in chosen.items():
+        notes += [f"- `{name}`, {reason}" for reason in reasons]
         cells = zip(found, baseline, (row[3] for row in CHOICE), strict=True)
-        rows.append([label, *(choice_cell(*cell) for cell in cells)])
+        rows.append([f"`{name}`", *(choice_cell(*cell) for cell in cells)])
     return "\n".join([*(f"| {' | '.join(row)} |" for row in rows), "", *notes])
 
 
