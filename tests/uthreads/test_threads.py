@@ -13,6 +13,18 @@ from uthreads.uthreads_programs import ROOT, run_program
 FORCED = {"UT_FORCED_POINTS": "8"}
 BUILDS = [("gcc", "plain"), ("clang-19", "plain"), ("gcc", "address"), ("clang-19", "thread")]
 
+MAIN_IS_FIRST = """
+#include <scx/common.bpf.h>
+char _license[] SEC("license") = "GPL";
+void BPF_STRUCT_OPS(first_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	if (p->comm[0] == 'm')
+		enq_flags |= SCX_ENQ_PREEMPT;
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_INF, enq_flags);
+}
+SCX_OPS_DEFINE(first_ops, .enqueue = (void *)first_enqueue, .name = "first");
+"""
+
 
 def policy(chain, name):
     """A compiled policy of policies/, or "-": none."""
@@ -24,6 +36,14 @@ def policy(chain, name):
 def test_life(toolchain, build, cpus):
     chain = toolchain(*build)
     run_program(chain.program("life.c"), policy(chain, "fifo"), cpus)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("program", ["life", "sockets", "errnos"])
+def test_threads_under_gccs_thread_sanitizer(toolchain, program):
+    """Its warning of fences was an error."""
+    chain = toolchain("gcc", "thread")
+    run_program(chain.program(f"{program}.c"), policy(chain, "rr"), 2)
 
 
 @pytest.mark.parametrize("cpus", [1, 2, 4])
@@ -166,6 +186,15 @@ def test_a_timer_that_goes_off_while_a_thread_is_left_is_not_lost_under_a_saniti
     """ThreadSanitizer keeps the signal for the thread that it met: the next one was never preempted."""
     chain = toolchain("clang-19", "thread")
     run_program(chain.program("kept.c"), policy(chain, "rr"), 1)
+
+
+@pytest.mark.parametrize("build", [("gcc", "plain"), ("clang-19", "thread")], ids="-".join)
+def test_a_kick_is_not_lost_behind_the_beat_that_looks_at_the_policy(toolchain, tmp_path, build):
+    """With an endless slice nothing else would stop the thread: it ran for ever."""
+    chain = toolchain(*build)
+    source = tmp_path / "first.bpf.c"
+    source.write_text(MAIN_IS_FIRST)
+    run_program(chain.program("beat.c"), chain.policy(source), 1, seconds=30)
 
 
 @pytest.mark.parametrize("cpus", [1, 2])
