@@ -187,7 +187,7 @@ void BPF_STRUCT_OPS(cfs_dispatch, s32 cpu, struct task_struct *prev)
 	if ((has_yielded || is_queued_before(CFS_DSQ, cpu, tc->vtime + 1)) &&
 	    scx_bpf_dsq_move_to_local(CFS_DSQ))
 		return;
-	/* It continues, with a slice of ours and not of the kernel's length. */
+	/* It continues, with the policy's slice and not of the kernel's length. */
 	begin_slice(prev, tc);
 }
 

@@ -136,7 +136,7 @@ void BPF_STRUCT_OPS(edf_dispatch, s32 cpu, struct task_struct *prev)
 	if (is_queued_before(EDF_DSQ, cpu, tc->due_ns + tc->has_yielded) &&
 	    take_and_preempt(EDF_DSQ, cpu, 0, NO_DEADLINE_NS))
 		return;
-	/* It continues, with a slice of ours and not of the kernel's length. */
+	/* It continues, with the policy's slice and not of the kernel's length. */
 	tc->has_yielded = false;
 	scx_bpf_task_set_slice(prev, slice_of(tc));
 	note_running(cpu, urgency_of(tc), 0);

@@ -202,7 +202,7 @@ void BPF_STRUCT_OPS(lottery_dispatch, s32 cpu, struct task_struct *prev)
 	}
 	if (!prev || !tc)
 		return;
-	/* It won again, and gets a slice of ours, not of the kernel's length. */
+	/* It won again, and gets the policy's slice, not one of the kernel's length. */
 	tc->start_exec_ns = prev->se.sum_exec_runtime;
 	scx_bpf_task_set_slice(prev, slice_ns);
 }

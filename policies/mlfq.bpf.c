@@ -185,7 +185,7 @@ void BPF_STRUCT_OPS(mlfq_dispatch, s32 cpu, struct task_struct *prev)
 		if (scx_bpf_dsq_move_to_local(TOP_LEVEL - i))
 			return;
 	}
-	/* Otherwise it would get the kernel's default slice, not ours. */
+	/* Otherwise it would get the kernel's default slice, not the policy's. */
 	if (prev && tc)
 		scx_bpf_task_set_slice(prev, slice_of(tc));
 }

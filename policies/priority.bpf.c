@@ -224,7 +224,7 @@ void BPF_STRUCT_OPS(priority_dispatch, s32 cpu, struct task_struct *prev)
 		return;
 	if (move_first_to_local(nr_levels))
 		return;
-	/* Otherwise it would get the kernel's default slice, not ours. */
+	/* Otherwise it would get the kernel's default slice, not the policy's. */
 	if (prev && tc)
 		scx_bpf_task_set_slice(prev, slice_of(prev));
 }
@@ -237,7 +237,7 @@ static void check_age(struct task_struct *p)
 			      p->comm, p->pid, kill_ns);
 }
 
-/* A slice that is longer than ours is the kernel's; it has run for nothing. */
+/* A slice that is longer than the policy's is the kernel's; it has run for nothing. */
 void BPF_STRUCT_OPS(priority_tick, struct task_struct *p)
 {
 	struct task_ctx *tc = task_ctx(p);
@@ -264,7 +264,7 @@ void BPF_STRUCT_OPS(priority_running, struct task_struct *p)
 }
 
 /*
- * Its slice is over: what it gained by ageing is spent. Where a class above ours, or
+ * Its slice is over: what it gained by ageing is spent. Where a class above this one, or
  * a kernel thread of one, only interrupts it, there is something left of its slice; it
  * stays first on its CPU then, without coming through enqueue, and keeps its level.
  */

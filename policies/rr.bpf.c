@@ -48,7 +48,7 @@ void BPF_STRUCT_OPS(rr_dispatch, s32 cpu, struct task_struct *prev)
 {
 	if (scx_bpf_dsq_move_to_local(RR_DSQ))
 		return;
-	/* Otherwise it would get the kernel's default slice, not ours. */
+	/* Otherwise it would get the kernel's default slice, not the policy's. */
 	if (prev && (prev->scx.flags & SCX_TASK_QUEUED))
 		scx_bpf_task_set_slice(prev, slice_ns);
 }

@@ -188,7 +188,7 @@ void BPF_STRUCT_OPS(stride_dispatch, s32 cpu, struct task_struct *prev)
 	if ((tc->has_yielded || is_queued_before(STRIDE_DSQ, cpu, tc->pass + 1)) &&
 	    scx_bpf_dsq_move_to_local(STRIDE_DSQ))
 		return;
-	/* It continues, with a slice of ours and not of the kernel's length. */
+	/* It continues, with the policy's slice and not of the kernel's length. */
 	tc->has_yielded = false;
 	advance_furthest(tc->pass);
 	scx_bpf_task_set_slice(prev, slice_ns);

@@ -49,7 +49,7 @@ static bool is_descendant(pid_t pid, pid_t of)
 /*
  * Kill all descendants, not only the children: a child that must wait for the
  * CPU of a real-time child of its own would never come to die, and so never
- * leave that one to us. Return: how many belong to another user and may not be
+ * leave that one to this process. Return: how many belong to another user and may not be
  * killed, if there are no others.
  */
 static int kill_all_below_us(void)

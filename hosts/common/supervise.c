@@ -64,7 +64,7 @@ static void start_command(struct supervisor *s, char **argv)
 		fprintf(stderr, "%s cannot be started: %s\n", argv[0], strerror(errno));
 		_exit(EXIT_NO_EXEC);
 	}
-	/* The pipes are the command's: their reader sees its end, not ours. */
+	/* The pipes are the command's: their reader sees its end, not this program's. */
 	null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	dup2(null_fd, STDIN_FILENO);
 	dup2(null_fd, STDOUT_FILENO);
@@ -135,7 +135,7 @@ int main(int argc, char **argv)
 	if (fcntl(s.control_fd, F_SETFD, FD_CLOEXEC))
 		fail("CONTROL_FD", EXIT_USAGE);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	/* A caller that ignores it leaves that to us: no end would be noticed. */
+	/* A caller may ignore it, and that is inherited: no end would be noticed. */
 	signal(SIGCHLD, SIG_DFL);
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGCHLD);

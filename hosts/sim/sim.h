@@ -133,7 +133,7 @@ struct sim_result {
 };
 
 struct sim_task {
-	struct sl_task core;	 /* first: a core task is ours as well */
+	struct sl_task core;	 /* first: a core task is the simulator's as well */
 	u64 remaining_ns;	 /* of the current burst */
 	u64 owed_ns;		 /* what the last run left to the call after it */
 	bool has_begun;		 /* start_ns is over */

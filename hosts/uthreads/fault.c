@@ -95,7 +95,7 @@ static struct sigaction *old_action_of(int signal)
 	return &old_quit;
 }
 
-/* As if we had not been there: the instruction faults again, or the signal is
+/* As without this library: the instruction faults again, or the signal is
  * handled by the previous handler. */
 static void pass_on(int signal, siginfo_t *info, void *context)
 {
@@ -134,7 +134,7 @@ static void on_fault(int signal, siginfo_t *info, void *context)
 	abort();
 }
 
-/* The core's dump, then the threads that wait. Not from our own handlers' code. */
+/* The core's dump, then the threads that wait. Not from the library's own handlers. */
 static void on_quit(int signal, siginfo_t *info, void *context)
 {
 	int saved_errno = errno;
@@ -200,7 +200,7 @@ _Noreturn void ut_fault_no_machine(void)
 /*
  * An unwinder asks the last frame of a thread, ut_context_entry(), what to do with
  * an uncaught C++ exception. Nothing: the C++ runtime then calls std::terminate(),
- * as for a std::thread. But now people know whose it was. pthread_exit() and
+ * as for a std::thread. But now it is known which thread's it was. pthread_exit() and
  * pthread_cancel() unwind as well, by force: they would end the kernel thread with
  * all its threads.
  */
@@ -266,7 +266,7 @@ void ut_fault_init(void)
 		sigaction(faults[i], &act, &old_faults[i]);
 	/*
 	 * A program that ignores or handles SIGQUIT keeps that; by default it
-	 * would end us.
+	 * would end the process.
 	 */
 	act.sa_sigaction = on_quit;
 	act.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;

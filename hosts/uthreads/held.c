@@ -7,7 +7,7 @@
  * one's variable. Compilers keep such addresses in registers and on the stack,
  * and all of that is in the signal's frame and above it. So it is enough to look
  * for a number that lies in the kernel thread's thread-local memory. One that
- * only looks like it makes us too careful, for one turn.
+ * only looks like it binds the thread needlessly, for one turn.
  *
  * A return address in the dynamic linker binds as well: it calls constructors with its
  * lock held, which it unlocks on the kernel thread where it was locked.

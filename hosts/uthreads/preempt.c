@@ -39,7 +39,7 @@
 u64 ut_tick_late_ns;
 
 static pid_t process;
-static struct sigaction old_action; /* of the program, before us */
+static struct sigaction old_action; /* of the program, from before */
 
 static uintptr_t pc_of(const ucontext_t *context)
 {
@@ -355,7 +355,7 @@ void ut_preempt_send(const struct ut_kthread *to)
 	syscall(SYS_tgkill, process, to->tid, ut.signal);
 }
 
-/* All but ours, and those by which the processor says what is wrong here. */
+/* All but the library's, and those by which the processor says what is wrong here. */
 static void set_signals_of_program(sigset_t *set)
 {
 	const int others[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT };

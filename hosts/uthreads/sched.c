@@ -156,7 +156,7 @@ static __noinline struct ut_thread *hop(struct ut_cpu *from)
 
 /**
  * ut_schedule - let the core choose a thread for this CPU, and run it
- * @why: what brought us here
+ * @why: why the core is asked
  *
  * Context: preemption disabled, no lock held. On return the caller may be on
  * another kernel thread.

@@ -206,7 +206,7 @@ void ut_stack_free(struct ut_stack *stack)
 	sl_unlock(&lock);
 }
 
-/* The kernel thread's own, which is not ours to give back. Return: 0 or -errno. */
+/* The kernel thread's own, which is never given back. Return: 0 or -errno. */
 int ut_stack_of_caller(struct ut_stack *stack)
 {
 	pthread_attr_t attr;

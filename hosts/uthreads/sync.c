@@ -18,7 +18,7 @@
 #define OWNER_DIED 0x100	/* in flags_, beside the program's */
 #define INHERITS (UT_MUTEX_INHERIT_SMALLEST | UT_MUTEX_INHERIT_LARGEST)
 
-/* The public types have the shape of ours. */
+/* The public types have the shape of the internal ones. */
 _Static_assert(sizeof(struct ut_waiters_) == sizeof(struct ut_queue), "queue");
 _Static_assert(sizeof(((ut_mutex *)0)->lock_) == sizeof(sl_lock_t), "lock");
 
@@ -54,7 +54,7 @@ static bool is_owner(ut_mutex *m, const struct ut_thread *t)
 	return (__atomic_load_n(owner_word(m), __ATOMIC_RELAXED) & ~HAS_WAITERS) == (uintptr_t)t;
 }
 
-/* Another thread owns it, or owned it when we looked. */
+/* Another thread owns it, or owned it when that was looked at. */
 static int lock_slowly(ut_mutex *m, struct ut_thread *self, u64 until_ns)
 {
 	uintptr_t owner;

@@ -207,7 +207,7 @@ void ut_policy_timer_set(u64 at_ns)
 }
 
 /*
- * The same by our clock, without further steal time until then; checked again when
+ * The same by the library's clock, without further steal time until then; checked again when
  * due.
  */
 static u64 policy_timer_due_ns(void)

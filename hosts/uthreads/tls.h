@@ -22,7 +22,7 @@ struct ut_cpu_inline;
 
 /* Offsets are in the assembly below. */
 struct ut_tls {
-	struct ut_cpu_inline *cpu; /* 0: NULL: no kernel thread of ours */
+	struct ut_cpu_inline *cpu; /* 0: NULL: no kernel thread of the machine */
 	u32 preempt_count;	   /* 8: not zero: do not preempt */
 	s32 cpu_idx;		   /* 12 */
 	void *core_cpu;		   /* 16: the core's half of it, struct sl_cpu */

@@ -98,12 +98,12 @@ struct ut_slot {
 struct request;
 
 struct ut_thread {
-	struct sl_task core;  /* first: a core task is ours as well */
+	struct sl_task core;  /* first: a core task is a thread as well */
 	void *sp;	      /* of its context, while it does not run; NULL before it begins */
 	void *eh_globals[2];  /* C++: exceptions it is handling */
 	int saved_errno;      /* while it does not run */
 	u32 nr_pthread_locks; /* that it holds: it is not stopped */
-	bool in_handler;      /* of ours, which returns to it: and restores the mask */
+	bool in_handler;      /* the library's, which returns to it: and restores the mask */
 	struct ut_stack stack;
 	struct ut_sanitized sanitized;
 	ut_fn fn;

@@ -138,7 +138,7 @@ void sl_host_print(const char *line);
 /* The policy has failed: @info lives until another one is loaded. Called once. */
 void sl_host_policy_failed(const struct scx_exit_info *info, s32 pid);
 
-/* A bug of ours: print and stop. */
+/* A bug of the project: print and stop. */
 _Noreturn sl_cold void sl_host_panic(const char *file, int line, const char *what);
 
 /* Always on, in every build: one condition each. */

@@ -5,7 +5,7 @@
  * A host allocates the structure (usually inside one of its own), zeroed, and
  * gives it to sl_task_setup() and sl_task_attach(). It is the core's: a host reads it,
  * and writes `wait_for` and `own_mask`. `p` is first, so that a policy's pointer is
- * ours as well.
+ * the core's as well.
  *
  * Memory. A policy may hold a task's pointer when the task is no more: it is
  * about to dispatch it, or walks a queue where it was. So memory that was given
@@ -116,7 +116,7 @@ static inline u64 sl_slice(const struct sl_task *t)
 	return READ_ONCE(t->p.scx.slice);
 }
 
-/* Hosts and core turn a policy's pointer into ours with this. */
+/* Hosts and core turn a policy's pointer into the core's with this. */
 static inline struct sl_task *sl_task_of(const struct task_struct *p)
 {
 	return (struct sl_task *)(uintptr_t)p;

@@ -44,7 +44,7 @@ u64 fake_now_ns(void)
 	return __atomic_load_n(&fake.now_ns, __ATOMIC_RELAXED);
 }
 
-/* With more threads than processors the one we wait for needs ours. */
+/* With more threads than processors the thread that is waited for needs this one. */
 void fake_wait_a_turn(void)
 {
 	if (fake_in_wait)

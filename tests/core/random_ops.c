@@ -36,7 +36,7 @@ struct random_run run = {
 
 /* ---- tasks --------------------------------------------------------------- */
 
-/* A task from slot @i that stays for as long as we use it, or NULL. */
+/* A task from slot @i that stays for as long as it is used here, or NULL. */
 static struct model_task *get_task(u32 i)
 {
 	struct model_task *t;
@@ -140,7 +140,7 @@ static void spawn(s32 parent_pid)
 	}
 	t = take_grave();
 	t->slot = slot;
-	t->refs = 2; /* its own life, and us */
+	t->refs = 2; /* its own life, and this use */
 	t->runs_on = -1;
 	t->pinned_to = -1;
 	pid = run.next_pid++;

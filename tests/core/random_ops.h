@@ -30,7 +30,7 @@ enum seen {
 };
 
 struct model_task {
-	struct sl_task core; /* first: a policy's pointer is ours too */
+	struct sl_task core; /* first: a policy's pointer is one to this too */
 	u32 refs;	     /* atomic; at 0 it is detached and buried */
 	struct model_task *next_grave;
 	u32 slot;

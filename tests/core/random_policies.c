@@ -232,7 +232,7 @@ struct {
 	__type(value, struct clock);
 } clocks SEC(".maps");
 
-/* Move some tasks from one queue to another, whichever way we walk. */
+/* Move some tasks from one queue to another, whichever way they are walked. */
 static void stir(u64 from, u64 to)
 {
 	u64 flags = below(2) ? SCX_DSQ_ITER_REV : 0;

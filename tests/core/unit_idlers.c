@@ -28,7 +28,7 @@ static struct {
 	bool is_over;
 } two;
 
-/* Long enough for the other one to come where we are, on a busy machine too. */
+/* Long enough for the other one to come to this place, on a busy machine too. */
 static void linger(void)
 {
 	u32 dice = fake_below(3);

@@ -118,6 +118,10 @@ VIOLATIONS = {
         "core/bad.c", C + "\n/* Two lines: the lock\n * is whoever's that came. */\n",
         "core/bad.c:4: whoever: a person; name the CPU",
     ),
+    "a pronoun in a test's comment": (
+        "tests/core/bad.c", C + "/* In 40 us\n * it is ours. */\n",
+        "tests/core/bad.c:3: ours: a person; name the CPU",
+    ),
     "an error by its number": (
         "hosts/sim/bad.c", C + "int f(void)\n{\n\treturn -22;\n}\n", ":4: return -22; an error by its number",
     ),

@@ -9,7 +9,7 @@
  *
  * The new memory is built beside the old one, which goes only when nothing can
  * fail any more. Called by sysproc.c, and by main.c for the first program. Must stay
- * true: a file that is no program for us, in any way, is -1 and changes nothing.
+ * true: a file that is no program here, in any way, is -1 and changes nothing.
  *
  * Read next: vm.c; user/start.S, the first instruction.
  */
@@ -19,7 +19,7 @@
 #include "proc.h"
 #include "vm.h"
 
-/* What we need of the ELF format, 64 bits, little-endian. */
+/* What is needed of the ELF format, 64 bits, little-endian. */
 #define ELF_MAGIC "\x7f" "ELF\2\1\1"	/* 64 bits, little-endian, version 1 */
 #define ELF_RISCV 243
 #define ELF_LOAD 1
@@ -86,7 +86,7 @@ static int load_segment(struct program *new, struct inode *ip, const struct elf_
 	    s->bytes > USER_END - s->at ||
 	    (s->flags & (ELF_WRITE | ELF_EXECUTE)) == (ELF_WRITE | ELF_EXECUTE))
 		return -1;
-	/* Tables of what is not mapped between here and there are ours as well. */
+	/* Tables of what is not mapped in between are this program's as well. */
 	new->size = s->at;
 	perm |= s->flags & ELF_WRITE ? PTE_W : 0;
 	perm |= s->flags & ELF_EXECUTE ? PTE_X : 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fcntl.h - flags of open(). The numbers are xv6's; O_APPEND is ours, for the
+ * fcntl.h - flags of open(). The numbers are xv6's; O_APPEND is new, for the
  * shell's >>, and makes every write() start at the end of the file.
  *
  * Read next: syscall.h.

@@ -4,7 +4,7 @@
  *
  * A tree is a string of big-endian words: a node begins with its name, has
  * properties, then nodes of its own, and an end (Devicetree Specification 0.4,
- * chapter 5). We walk it once and look at the few properties we need. A node's
+ * chapter 5). It is walked once for the few properties that are needed. A node's
  * properties stand before the nodes in it, so the last name met is theirs.
  *
  * Called by main.c. Must stay true: nothing here needs memory or a lock.

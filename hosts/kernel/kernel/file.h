@@ -58,7 +58,7 @@ struct devsw {
 extern struct devsw devsw[NDEV];
 
 #define CONSOLE	1
-#define JOB	2	/* the bytes that the host gave us, read-only */
+#define JOB	2	/* the bytes that the host gave, read-only */
 #define NULLDEV	3	/* swallows everything, and is empty */
 #define KEYS	4	/* the console, key by key; console.c */
 #define CHANNEL	5	/* lines of text to the host; channel.h */

@@ -33,8 +33,8 @@ sl_inline void sl_host_relax(void)
 
 	/*
 	 * An emulator that runs the harts in turns would let this one wait to
-	 * the end of its turn. wfi ends it, and the interrupt that we send to
-	 * ourselves first keeps wfi from waiting for another one.
+	 * the end of its turn. wfi ends it, and the interrupt that this
+	 * hart sends itself first keeps wfi from waiting for another one.
 	 */
 	asm volatile("csrsi sip, 2\n\twfi" : : : "memory");
 	if (__builtin_expect(__atomic_load_n(&has_panicked, __ATOMIC_RELAXED), 0))

@@ -168,7 +168,7 @@ struct inode *ialloc(short type)
 		ilock(ip);
 		return ip;
 	}
-	/* It was ours alone so far, so no other process misses it. */
+	/* It belonged to this process alone so far, so no other process misses it. */
 	read_inode(inum, &b)->type = 0;
 	log_write(b);
 	brelse(b);
@@ -194,7 +194,7 @@ void iput(struct inode *ip)
 	/*
 	 * No name and no other reference: none can come about until ifree() has made
 	 * the number free. From then on a new file may have it, and if that has lost
-	 * its name again by the time we look, it is ours to free, too.
+	 * its name again by now, it is freed here, too.
 	 */
 	while (ip->c.refs == 1 && ip->c.is_valid && !ip->d.nlink) {
 		release(&inodes.lock);

@@ -5,7 +5,7 @@
  *
  *	begin_op();
  *	ip = namei("/README");		a reference: it will not go away
- *	ilock(ip);			its contents, for us alone
+ *	ilock(ip);			its contents, for the caller alone
  *	readi(ip, ...);
  *	iunlockput(ip);
  *	end_op();

@@ -43,7 +43,7 @@
 #define VIRTIO_STRIDE	0x1000L
 #define VIRTIO_SLOTS	8
 
-/* Where RAM starts, physically. PHYSTOP is xv6's end of it; ours is in the FDT. */
+/* Where RAM starts, physically. PHYSTOP is xv6's end of it; this kernel's is in the FDT. */
 #define KERNBASE	0x80000000L
 #define PHYSTOP		(KERNBASE + 128 * 1024 * 1024)
 

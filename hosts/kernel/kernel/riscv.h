@@ -26,7 +26,7 @@
 #define PTE_G		(1L << 5)	/* the same in every table */
 #define PTE_A		(1L << 6)	/* accessed */
 #define PTE_D		(1L << 7)	/* dirty */
-#define PTE_COW		(1L << 8)	/* ours: copy before the first write */
+#define PTE_COW		(1L << 8)	/* this kernel's: copy before the first write */
 
 #define PA2PTE(pa)	((((unsigned long)(pa)) >> 12) << 10)
 #define PTE2PA(pte)	(((pte) >> 10) << 12)

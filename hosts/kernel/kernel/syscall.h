@@ -3,7 +3,7 @@
  * syscall.h - numbers of the system calls: a7 holds one, a0 to a5 its
  * arguments, and a0 afterwards its result.
  *
- * 1 to 21 are xv6's and will not change. The rest is ours; docs/kernel.md has
+ * 1 to 21 are xv6's and will not change. The rest is new; docs/kernel.md has
  * a line for every one, and a test compares it with this file. user/usys.S
  * makes its stubs from this list as well.
  *

@@ -17,7 +17,7 @@
 static bool prepare_block(struct proc *p, const char *what)
 {
 	sched_prepare_block(p, what);
-	/* proc_kill() sets this before it wakes: one of us sees the other. */
+	/* proc_kill() sets this before it wakes: one of both sees the other. */
 	if (!killed(p) || p->kill_was_told)
 		return true;
 	p->kill_was_told = true;

@@ -106,7 +106,7 @@ static int wait_done(struct syncs *s, struct waiter *w)
 	struct proc *p = w->waiter.task;
 
 	for (;;) {
-		/* A kill before this is seen here, one after it keeps us awake. */
+		/* A kill before this is seen here, one after it keeps the process awake. */
 		if (!w->is_done && killed(p))
 			return -1;
 		block(s);

@@ -34,7 +34,7 @@ uint64 sys_forkheld(void)
 	if (arg_u64(0) && copyin_name(name, arg_u64(0)))
 		return SYS_ERROR;
 	pid = kfork(true);
-	/* It is ours, and held: no other process can have ended it. */
+	/* It is a child, and held: no other process can have ended it. */
 	child = pid > 0 ? proc_find(pid) : NULL;
 	if (child)
 		copy_name(name_of(child), name, sizeof(name));

@@ -5,8 +5,8 @@
  * One queue, towards the host. The device reads buffers in place, so a chunk of
  * records is sent where it lies. QEMU reads them while it handles the
  * notification; but the standard does not promise that, so a buffer is in use
- * until virtq_take() returns it. The device interrupts no hart: we look when we
- * need a buffer.
+ * until virtq_take() returns it. The device interrupts no hart: it is looked at
+ * when a buffer is needed.
  *
  * The device file `channel` sends what a program writes, one line per call.
  *

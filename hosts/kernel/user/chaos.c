@@ -302,7 +302,7 @@ static void remove_all(int is_root)
 	close(fd);
 }
 
-/* Wait until all others have ended; those that lost their parent are ended by us. */
+/* Wait until all others have ended; those that lost their parent are ended here. */
 static void settle(unsigned long nr_procs, struct memstat *to)
 {
 	static struct procinfo list[512];

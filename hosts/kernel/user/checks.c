@@ -97,7 +97,7 @@ static int run_in_folder(const struct check *check)
 	return status;
 }
 
-/* @switcher: a child of ours that must not end meanwhile; 0: none. */
+/* @switcher: a child that must not end meanwhile; 0: none. */
 static int run_in_child(const struct check *check, int switcher)
 {
 	int status = -1, pid = fork(), ended;

@@ -18,7 +18,7 @@ const unsigned long check_wild[] = {
 	UART0, FINISHER, PLIC,		/* devices, the same way */
 	TRAPFRAME, TRAMPOLINE,		/* what xv6 keeps at the top */
 	MAXVA, MAXVA + PGSIZE,		/* just behind, the hole of Sv39 */
-	0xffffffc080200000,		/* our kernel: text, and the direct map */
+	0xffffffc080200000,		/* the kernel: text, and the direct map */
 	0xffffffc010000000, 0xffffffff00000000, 0xffffffff00003ff8,
 	0x8000000000000000, 0xfffffffffffff000, 0xffffffffffffffff,
 	0,

@@ -10,7 +10,7 @@
 
 #include "player.h"
 
-/* The sync objects: those of the program, then ours. */
+/* The sync objects: those of the program, then this program's own. */
 struct play {
 	const void *program;
 	int first_pid; /* of task 0; task i has this + i */

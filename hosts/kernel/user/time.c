@@ -6,7 +6,7 @@
  *
  * Real time is the clock's. "ran" and "waited" are waitx()'s: ticks on a CPU,
  * and ticks runnable without one; the rest it was blocked. waitx() does not tell
- * the command's status, so ours is 0.
+ * the command's status, so this one's is 0.
  *
  * Read next: timings.c.
  */

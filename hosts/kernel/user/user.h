@@ -4,11 +4,11 @@
  *
  * The first part has xv6's names and prototypes, so that its programs compile
  * as they are: include "kernel/types.h" and "user/user.h". The second part is
- * ours. Every call that fails returns -1 and changes nothing; a pointer that
+ * new. Every call that fails returns -1 and changes nothing; a pointer that
  * the program may not use is such a failure, never a crash of the kernel.
  *
  * All of the library is weak: a program may have a function of its own with
- * any of these names, as long as it does not need ours.
+ * any of these names, as long as it does not need this one.
  *
  * Read next: usys.S, how a call enters the kernel; ulib.c; docs/kernel.md.
  */
@@ -73,7 +73,7 @@ void free(void *mem);
 void fprintf(int fd, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* ---- our system calls: scheduling --------------------------------------- */
+/* ---- new system calls: scheduling --------------------------------------- */
 
 int setpriority(int pid, int priority); /* pid 0: the caller, here and below */
 int settickets(int tickets);
@@ -92,14 +92,14 @@ int schedlog(struct sl_record *to, int max); /* takes records; how many */
 int setaffinity(int pid, const unsigned long *mask, int words);
 int print_metrics(void);
 
-/* ---- our system calls: time --------------------------------------------- */
+/* ---- new system calls: time --------------------------------------------- */
 
 unsigned long cycles(void);
 unsigned long clock_ns(void);	/* since boot */
 unsigned long cputime_ns(void); /* of the caller */
 int sleep_until_ns(unsigned long at_ns);
 
-/* ---- our system calls: for playing workloads ---------------------------- */
+/* ---- new system calls: for playing workloads ---------------------------- */
 
 int forkheld(const char *name); /* as fork(), but the child bears @name (0: as */
 /* its parent) and waits for: */
@@ -109,7 +109,7 @@ int syncop(int fd, int idx, int op, unsigned long arg);
 /* For a machine that is there for one workload; lab/job.h, job_play(). */
 int play_at(const char *policy, unsigned long start_ns, unsigned long end_ns);
 
-/* ---- our system calls: the machine -------------------------------------- */
+/* ---- new system calls: the machine -------------------------------------- */
 
 int poweroff(int status);
 int procs(struct procinfo *to, int max); /* how many there are, maybe > max */
@@ -117,7 +117,7 @@ int memstat(struct memstat *to);
 int dump(void);	   /* queues and processes, on the console */
 int fsync(int fd); /* all that was done survives a power cut */
 
-/* ---- our library -------------------------------------------------------- */
+/* ---- the library -------------------------------------------------------- */
 
 /* As printf(), into @to with its 0, cut at @max; the length without the cut. */
 int snprintf(char *to, int max, const char *format, ...) __attribute__((format(printf, 3, 4)));

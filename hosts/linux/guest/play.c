@@ -186,7 +186,7 @@ static void be_task(const struct run *run, u32 i)
 	_exit(0);
 }
 
-/* fork(), with a pid of our choice. */
+/* fork(), with a chosen pid. */
 static pid_t fork_as(pid_t pid)
 {
 	struct clone_args args = {

@@ -84,7 +84,7 @@ static void note_end(struct keeper *k, int status)
 	k->pid = 0;
 }
 
-/* A trial stops at each of these: it forks, and that is all we wanted to know. */
+/* A trial stops at each of these: it forks, and that is all that is asked. */
 static bool is_fork_stop(int status)
 {
 	int event = status >> 16;
@@ -147,7 +147,7 @@ static void reap(struct keeper *k)
 
 /*
  * End the whole tree. A process in the kernel may take its time to die; one of
- * another user, as sudo starts it, cannot be ended by us, and is told.
+ * another user, as sudo starts it, cannot be ended here, and is told.
  */
 static void end_tree(struct keeper *k)
 {

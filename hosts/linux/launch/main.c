@@ -242,7 +242,7 @@ static bool run(const struct request *request)
 		are_ready &= hear_ready(&kept[i]);
 	tell_all(kept, nr, are_ready ? "g" : "k");
 	has_input = collect(kept, nr);
-	/* What keepers that were killed have left behind: we are a subreaper, too. */
+	/* What keepers that were killed have left behind: this program is a subreaper, too. */
 	sl_end_descendants();
 	answer(kept, nr);
 	return has_input;

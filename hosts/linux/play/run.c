@@ -50,7 +50,7 @@ struct scheduling {
 };
 
 struct run run;
-/* What the launcher gave us, and the tasks are to have. */
+/* What the launcher gave, for the tasks to have. */
 static struct scheduling class;
 static bool is_above;
 
@@ -506,7 +506,7 @@ static int reserve(void)
 
 int play(void)
 {
-	/* Children of tasks that have ended come to us. */
+	/* Children of tasks that have ended come to this process. */
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	prctl(PR_SET_NAME, "schedlab-play");
 	if (result_open()) {

@@ -18,7 +18,7 @@
  * once, which takes the kernel milliseconds, and turned on for each file.
  *
  * Must stay true: what the kernel has lost, or the disk has refused, is counted
- * and said; the file is right up to its last SYNC whatever happens to us.
+ * and said; the file is right up to its last SYNC whatever happens to the program.
  * Read next: ring.c, which takes events off a ring; costs.c.
  */
 #define _GNU_SOURCE

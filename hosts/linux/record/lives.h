@@ -14,7 +14,7 @@ enum state { NEW, RUNNABLE, RUNNING, BLOCKED, DEAD };
 struct life {
 	u32 pid;    /* in the kernel */
 	u32 number; /* in the records; 0: has not arrived */
-	u32 parent; /* its number; 0: none of ours */
+	u32 parent; /* its number; 0: none of the run's */
 	u32 root;   /* which tree of those followed, from 1; 0: none */
 	s32 depth;
 	u32 process; /* index of that of its first thread */
@@ -29,16 +29,16 @@ struct life {
 	u64 started_ns; /* it has run unseen since then; 0: it has not */
 	u64 yielded_ns;
 	u64 woken_ns; /* while it runs; 0: it has not been */
-	u32 woken_by; /* number of the task that did it; 0: none of ours */
+	u32 woken_by; /* number of the task that did it; 0: none of the run's */
 	u16 woken_by_cpu;
 	bool left_unseen; /* it stopped, and no switch has said so */
 	bool is_unwoken;  /* it runs, and nothing has said that it was woken */
 	char name[NAME_BYTES];
 };
 
-/* What is on a CPU: a task of ours, or an outsider, or the idle task. */
+/* What is on a CPU: a task of the run, or an outsider, or the idle task. */
 struct processor {
-	u32 life;	  /* index; 0: none of ours */
+	u32 life;	  /* index; 0: none of the run's */
 	u32 outsider;	  /* pid; 0: none */
 	u64 since_ns;	  /* the outsider, and those before it, have been */
 	u64 switched_ns;  /* last switch */

@@ -3,7 +3,7 @@
  * ring.c - one CPU's ring of events, shared with the kernel.
  *
  *	[control page][ data, a power of two ........ ]
- *	               ^ data_tail: ours    ^ data_head: the kernel's
+ *	               ^ data_tail: here    ^ data_head: the kernel's
  *
  * All tracepoints of a CPU write into the ring of the first. When it is full the
  * kernel drops what comes and says later how much that was.
@@ -31,7 +31,7 @@
 /* Bits of common_flags: the event came from an interrupt, not from the task. */
 #define COMMON_FLAG_INTERRUPT 0x18
 #define COMMON_FLAG_HARDIRQ 0x08
-/* Longest sample that is looked at; a longer one is of no event of ours. */
+/* Longest sample that is looked at; a longer one is of no event that is recorded. */
 #define SAMPLE_BYTES_MAX 512
 
 /* What every event begins with, by the kernel's own header_event. */

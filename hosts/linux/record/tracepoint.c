@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tracepoint.c - which events of its scheduler this kernel lets us see.
+ * tracepoint.c - which events of its scheduler this kernel shows.
  *
  * Their numbers and the places of their fields are read from tracefs, since they
  * differ from kernel to kernel. Where tracefs is mounted nowhere, it is mounted
- * in a mount namespace of our own: the machine stays as it was.
+ * in a mount namespace of its own: the machine stays as it was.
  *
  * Read next: ring.c.
  */

@@ -50,7 +50,7 @@ int attrs_open(u32 map_id)
 	int failed;
 	int fd;
 
-	/* A policy knows tasks by the machine's numbers, and we by our own. */
+	/* A policy knows tasks by the machine's numbers, this program by its namespace's. */
 	if (stat("/proc/self/ns/pid", &pids) || pids.st_ino != FIRST_PIDS)
 		return -ENOTSUP;
 	fd = bpf(BPF_MAP_GET_FD_BY_ID, &by_id);

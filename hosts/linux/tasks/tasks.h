@@ -8,7 +8,7 @@
  * made before them.
  *
  *	sync.c   locks, pipes, barriers, conditions
- *	attrs.c  what a policy of ours is told about a task
+ *	attrs.c  what a policy is told about a task
  *	verbs.c  the rest: clocks, work, weights
  *
  * Read next: sync.c.
@@ -60,7 +60,7 @@ int sync_signal(struct sl_player *p, u32 object, bool all);
 
 /*
  * The map of that number. Return: a descriptor, or -errno: EPROTO where it holds
- * something else than struct task_attr, ENOTSUP where our process numbers are not
+ * something else than struct task_attr, ENOTSUP where process numbers here are not
  * the machine's. Context: CAP_SYS_ADMIN.
  */
 int attrs_open(u32 map_id);

@@ -410,7 +410,7 @@ static int join_channels(struct selection *s, struct ut_case *cases, int nr)
 
 /*
  * No case is served after this. That of the one that was is in no list: its channel may
- * be gone. Those of the others are not, as long as we are in their lists.
+ * be gone. Those of the others are not, as long as this thread is in their lists.
  */
 static void leave_channels(struct selection *s, struct ut_case *cases, int nr)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gt.c - report 3's names for our threads; see gt.h.
+ * gt.c - report 3's names for the library's threads; see gt.h.
  *
  * Read next: thread.c.
  */

@@ -122,7 +122,7 @@ static void *help(void *arg)
 	return arg;
 }
 
-/* A kernel thread outside must not take our signals, nor the program's. */
+/* A kernel thread outside must not take the library's signals, nor the program's. */
 static int start_outside(pthread_t *id, void *(*fn)(void *), void *arg)
 {
 	pthread_attr_t attr;

@@ -26,10 +26,10 @@
 #define BUSY 0x100ULL
 #define AWAITED 0x10000ULL
 #define OWNER_SHIFT 32
-#define INSIDE (1ULL << 63)	/* the owner is a thread of ours */
+#define INSIDE (1ULL << 63)	/* the owner is a thread of the library */
 #define RETRY_NS 100000		/* until a thread looks again at what is done outside */
 
-/* Threads of ours that wait for any of them: there are few, and not for long. */
+/* Threads of the library that wait for any of them: there are few, and not for long. */
 static sl_lock_t lock;
 static struct ut_queue waiters;
 
@@ -45,7 +45,7 @@ static bool has_changed(uint64_t *state, uint64_t seen)
 					    __ATOMIC_SEQ_CST);
 }
 
-/* The owner is a thread of ours, and so is the caller. Context: preemption disabled. */
+/* The owner is a thread of the library, and so is the caller. Context: preemption disabled. */
 static int wait_inside(uint64_t *state, uint64_t seen)
 {
 	sl_lock(&lock);
@@ -55,7 +55,7 @@ static int wait_inside(uint64_t *state, uint64_t seen)
 	return 0;
 }
 
-/* The caller is no thread of ours. The futex is the lower half. */
+/* The caller is no thread of the library. The futex is the lower half. */
 static int wait_outside(uint64_t *state, uint64_t seen)
 {
 	if (!has_changed(state, seen))

@@ -104,7 +104,7 @@ static struct ut_attr attr_of(const struct sl_program_task *task)
 {
 	struct ut_attr attr = UT_ATTR_INIT;
 
-	/* Our bits are the program's, but for the weight. */
+	/* The library's bits are the program's, but for the weight. */
 	attr.given = (task->attr_given & 0x1f) |
 		     (task->attr_given & (1U << TASK_ATTR_DEADLINE) ? UT_GIVES_DEADLINE : 0) |
 		     (task->attr_given & (1U << TASK_ATTR_BURST) ? UT_GIVES_BURST : 0) |

@@ -116,7 +116,7 @@ void BPF_STRUCT_OPS(rt_dispatch, s32 cpu, struct task_struct *prev)
 	if (is_level_queued_above(cpu, tc->level + tc->is_slice_over) &&
 	    take_and_preempt(RT_DSQ, cpu, LEVEL_SHIFT, NR_LEVELS))
 		return;
-	/* It continues, with a slice of ours and not of the kernel's length. */
+	/* It continues, with the policy's slice and not of the kernel's length. */
 	tc->is_slice_over = false;
 	scx_bpf_task_set_slice(prev, slice_left_ns(tc));
 	note_running(cpu, tc->level, 0);

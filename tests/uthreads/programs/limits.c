@@ -134,7 +134,7 @@ static void *fork_here(void *arg)
 	return arg;
 }
 
-/* A child that calls exec() has nothing to do with us. */
+/* A child that calls exec() has nothing to do with the machine. */
 static void *run_true(void *arg)
 {
 	CHECK_IS(system("true"), 0);

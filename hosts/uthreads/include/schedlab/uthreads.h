@@ -195,7 +195,7 @@ uint64_t ut_set_deadline(uint64_t until_ns);
 /* ns since ut_init(), from a clock that costs some 20 ns; 0 outside. */
 uint64_t ut_now_ns(void);
 
-/* Which kernel thread runs the caller: 0 to nr_cpus - 1; -1: none of ours. */
+/* Which kernel thread runs the caller: 0 to nr_cpus - 1; -1: none of the machine's. */
 int ut_cpu(void);
 
 /*

@@ -28,7 +28,7 @@
 /* Linux loads a scheduler only under a licence that is compatible with its own. */
 char _license[] SEC("license") = "GPL";
 
-/* The number of our queue is ours to choose; init creates it. */
+/* The policy chooses the number of its queue; init creates it. */
 #define SHARED_DSQ 0
 
 /* Set from outside before the policy is loaded, and constant from then on. */
