@@ -9,9 +9,10 @@
  */
 #include "core.h"
 
+/* S34: not bpf_ktime_get_ns(), which is one clock for all CPUs. */
 u64 scx_bpf_now(void)
 {
-	return sl_host_policy_now_ns();
+	return sl_host_policy_now_ns() + sl_host_clock_ahead_ns();
 }
 
 /* ---- tasks ------------------------------------------------------------- */

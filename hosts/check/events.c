@@ -14,6 +14,7 @@
  *	fail:N		from then on, the N-th call of a helper that may fail does so, once
  *	thread:TASK	that task, of the program from 0, is a kernel thread, from its beginning
  *	exit:0		the end of each task takes so long, whenever it is
+ *	skew:CPU	the clock of a CPU is so far ahead, from its beginning
  *
  * Events are handled between those of CPUs, so nothing interleaves with their beginning.
  *
@@ -27,10 +28,11 @@
 /* What can not be done now is tried again so much later. */
 #define LATER_NS 1000000
 
-enum kind { TAKE, OFFLINE, PIN, KICK, RELOAD, FAIL, THREAD, EXIT, NR_KINDS };
+enum kind { TAKE, OFFLINE, PIN, KICK, RELOAD, FAIL, THREAD, EXIT, SKEW, NR_KINDS };
 static const char *const names[NR_KINDS] = {
-	[TAKE] = "take",     [OFFLINE] = "offline", [PIN] = "pin",	 [KICK] = "kick",
-	[RELOAD] = "reload", [FAIL] = "fail",	    [THREAD] = "thread", [EXIT] = "exit",
+	[TAKE] = "take",     [OFFLINE] = "offline", [PIN] = "pin",
+	[KICK] = "kick",     [RELOAD] = "reload",   [FAIL] = "fail",
+	[THREAD] = "thread", [EXIT] = "exit",	    [SKEW] = "skew",
 };
 
 static struct event {
@@ -43,11 +45,12 @@ static struct event {
 } events[EVENTS_MAX];
 static u32 nr_events;
 static u64 nr_helper_calls;
-static u64 restart_at_ns; /* of a policy that a CPU's going has stopped; 0: none */
+static u64 ahead_ns[SCX_CPUS_MAX]; /* of each CPU's clock */
+static u64 restart_at_ns;	   /* of a policy that a CPU's going has stopped; 0: none */
 
 static bool is_of_cpu(enum kind kind)
 {
-	return kind == TAKE || kind == OFFLINE || kind == PIN || kind == KICK;
+	return kind == TAKE || kind == OFFLINE || kind == PIN || kind == KICK || kind == SKEW;
 }
 
 /* Take an event of this machine off @text. Return: whether there is one, which @e then has. */
@@ -78,6 +81,8 @@ static void begin_early(const struct event *e)
 	} else if (e->kind == EXIT) {
 		sim.options->costs.exit_ns = e->until_ns - e->at_ns;
 		sim.are_calls_free = false;
+	} else if (e->kind == SKEW) {
+		ahead_ns[e->which] = e->until_ns - e->at_ns;
 	} else {
 		sim_heap_push(e->at_ns, SIM_EVENT_MACHINE, 0);
 	}
@@ -218,6 +223,11 @@ bool check_helper_fails(void)
 		}
 	}
 	return fails;
+}
+
+u64 check_clock_ahead_ns(void)
+{
+	return ahead_ns[sim_cpu_idx];
 }
 
 static void begin_event(struct event *e)

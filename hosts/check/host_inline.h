@@ -106,12 +106,14 @@ void check_begin_events(void);
 void check_machine_event(void);
 u64 check_kick_delay_ns(s32 cpu);
 bool check_helper_fails(void);
+u64 check_clock_ahead_ns(void);
 bool check_restarts(const struct scx_exit_info *info);
 #define sim_begin_machine_events() check_begin_events()
 #define sim_machine_event() check_machine_event()
 #define sim_restarts(info) check_restarts(info)
 #define sim_kick_delay_ns(cpu) check_kick_delay_ns(cpu)
 #define sl_host_helper_fails() check_helper_fails()
+#define sl_host_clock_ahead_ns() check_clock_ahead_ns()
 void *check_map_block(u64 bytes);
 void check_unmap_block(void *at, u64 bytes);
 #define sim_map_block(bytes) check_map_block(bytes)

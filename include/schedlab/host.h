@@ -63,6 +63,11 @@
 #define sl_host_policy_time_ns(ns) (ns)
 #endif
 
+/* How far this CPU's clock is ahead, where those of CPUs differ: scx_bpf_now() is read from it. */
+#ifndef sl_host_clock_ahead_ns
+#define sl_host_clock_ahead_ns() 0
+#endif
+
 /*
  * This CPU is about to write there, or all over a task, whichever CPU wrote last. A host with
  * caches may fetch it; @t may be NULL.

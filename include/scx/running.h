@@ -61,7 +61,8 @@ static inline u64 running_key(s32 cpu, u64 now_ns)
 	if (!r->is_busy)
 		return RUNNING_NONE;
 	key = r->key;
-	ran_ns = now_ns - r->since_ns;
+	/* Of two CPUs' clocks: that of this one may be a little behind. */
+	ran_ns = time_after(now_ns, r->since_ns) ? now_ns - r->since_ns : 0;
 	return key > ran_ns ? key - ran_ns : ran_ns - key;
 }
 

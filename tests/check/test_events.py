@@ -54,6 +54,7 @@ def test_the_other_worlds_are_those_of_before(monkeypatch):
     monkeypatch.setattr(worlds, "CONTROLLED_SHARE", 0.0)
     monkeypatch.setattr(worlds, "MOVED_SHARE", 0.0)
     monkeypatch.setattr(worlds, "EVENTS_SHARE", 0.0)
+    monkeypatch.setattr(worlds, "SKEWED_SHARE", 0.0)
     for seed, world in enumerate(with_some):
         rest = tuple(group for group in world.groups if group.role in ROLES)
         assert draw_world(random.Random(seed), policy, {}) == replace(world, groups=rest, events=())
@@ -122,7 +123,8 @@ def test_one_world_of_twelve_has_events_of_each_kind():
     policy = load_policy("rr")
     drawn = [draw_world(random.Random(seed), policy, {}) for seed in range(1200)]
     with_some = [world for world in drawn if world.machine_events]
-    assert 70 < len(with_some) < 130
+    assert 70 < sum(world.is_disturbed for world in with_some) < 130
+    assert 40 < sum(any(event.kind == "skew" for event in world.events) for world in with_some) < 100
     assert {event.kind for event in read_events(",".join(map(World.machine_events.fget, with_some)))} == set(
         KINDS
     )
@@ -141,6 +143,7 @@ def test_each_kind_has_a_policy_that_breaks_by_it():
 def test_a_bug_that_an_event_shows_is_found_by_it_alone(path, monkeypatch, simulator):
     """That it is found is tests/check/test_check.py's."""
     monkeypatch.setattr(worlds, "EVENTS_SHARE", 0.0)
+    monkeypatch.setattr(worlds, "SKEWED_SHARE", 0.0)
     assert not [failed for number in range(3) for failed in do_batch(task_of(path), number).failed]
 
 
@@ -169,9 +172,19 @@ def test_an_urgent_task_beside_two_that_exit_kicks_no_cpu_without_end(simulator)
         assert laboratory.try_alone(world).finding is None
 
 
+def test_a_task_that_has_run_by_another_cpus_clock_has_not_run_for_centuries(simulator):
+    """srtf preempted the CPU whose clock is ahead, for each task, beside one that was idle."""
+    forker = Group("forker", (Phase("run", MS),), rounds=100, child_ns=20 * MS - 1)
+    sleeper = Group("sleeper", (Phase("run", MS), Phase("sleep", MS)), affinity=(0, 1))
+    world = World(3, "", MS, (forker, sleeper), events=(Event("skew", 0, 0, 50),))
+    with task_of("srtf").laboratory() as laboratory:
+        assert laboratory.try_world(world).finding is None
+
+
 @pytest.mark.parametrize("name", ["rr", "eevdf", "edf"])
 def test_events_accuse_no_sound_policy(name, monkeypatch, simulator):
     monkeypatch.setattr(worlds, "EVENTS_SHARE", 1.0)
+    monkeypatch.setattr(worlds, "SKEWED_SHARE", 1.0)
     batch = do_batch(task_of(name), 3)
     assert (batch.failed, batch.error) == ([], None) and batch.n_repeated == 2
     assert batch.events == set(KINDS) - {"thread"} or batch.events == set(KINDS)
@@ -188,3 +201,35 @@ def test_a_cpu_that_goes_while_others_interleave_is_no_finding(simulator):
     ]
     with replace(task, races=True, properties=task.properties - {"race"}).laboratory() as laboratory:
         assert not [trial.finding for trial in laboratory.try_worlds(tried) if trial.finding]
+
+
+def test_clocks_differ_between_cpus_and_go_forward_on_each(tmp_path, simulator):
+    """Each callback looks at the clock of its CPU, which never goes back, and at the one clock of all."""
+    path = tmp_path / "clocks.bpf.c"
+    text = (BUGS / "none.bpf.c").read_text().replace('#include "bug', f'#include "{BUGS}/bug')
+    path.write_text(
+        text.replace("@breaks nothing", "@invariant !is_wrong").replace(
+            "/* Nothing of its own. */",
+            """#define AHEAD_NS 1000
+static u64 seen_ns[2];
+static bool is_wrong;
+
+void BPF_STRUCT_OPS(bug_running, struct task_struct *p)
+{
+	u32 cpu = bpf_get_smp_processor_id() & 1;
+	u64 now_ns = scx_bpf_now();
+
+	is_wrong |= now_ns < seen_ns[cpu] || now_ns - bpf_ktime_get_ns() != (cpu ? AHEAD_NS : 0);
+	seen_ns[cpu] = now_ns;
+}
+
+#define MORE_OPS .running = (void *)bug_running,
+""",
+        )
+    )
+    world = World(2, "", MS, (HOG, HOG, Group("sleeper", (Phase("run", MS), Phase("sleep", MS)))))
+    with task_of(path).laboratory() as laboratory:
+        ahead = replace(world, events=(Event("skew", 1, 0, 1000),))
+        assert laboratory.try_world(ahead).finding is None
+        assert laboratory.try_world(world).finding.broken == "invariant"
+        assert laboratory.try_alone(ahead).finding is None

@@ -19,6 +19,10 @@ from ..units import format_duration
 
 #: So many worlds have some.
 EVENTS_SHARE = 1 / 12
+#: In so many, clocks of CPUs differ, ...
+SKEWED_SHARE = 1 / 12
+#: ... by so much: as much as caches, and machines whose counters were set one after the other, leave.
+SKEWS_NS = (50, 1_000, 10_000)
 _MS = 1_000_000
 #: Kinds, and what each is to a person; `{which}`, `{at}` and `{time}` are filled in.
 KINDS = {
@@ -30,9 +34,10 @@ KINDS = {
     "fail": "from {at} on, the helper call that may fail after {which} others does",
     "exit": "the end of each task takes {time}",
     "thread": "task {which}, from 0, is a kernel thread",
+    "skew": "scx_bpf_now() is {time} ahead on CPU {which}",
 }
 #: Those whose `which` is a CPU; there may be several.
-OF_CPU = ("take", "offline", "pin", "kick")
+OF_CPU = ("take", "offline", "pin", "kick", "skew")
 _TEXT = re.compile(r"(\w+):(\d+)@(\d+)\+(\d+)")
 
 
@@ -58,7 +63,7 @@ class Event:
 
 def draw_events(rng: random.Random, n_cpus: int, time: Callable[[], int]) -> tuple[tuple[Event, ...], bool]:
     """Draw one to three kinds, and of each one or more; return also whether there is a kernel thread."""
-    kinds = rng.sample([*KINDS], min(len(KINDS), rng.choice((1, 1, 2, 3))))
+    kinds = rng.sample([kind for kind in KINDS if kind != "skew"], rng.choice((1, 1, 2, 3)))
     events = []
     for kind in kinds:
         first = int(kind == "offline")  # CPU 0 always is there
@@ -71,6 +76,16 @@ def draw_events(rng: random.Random, n_cpus: int, time: Callable[[], int]) -> tup
                 which = rng.choice((0, 0, 1, 5, 20))
             events.append(Event(kind, which, at_ns, 0 if kind == "fail" else time()))
     return tuple(events), "thread" in kinds
+
+
+def draw_skews(rng: random.Random, n_cpus: int) -> tuple[Event, ...]:
+    """Draw by how much the clock of each CPU is ahead of the others'; at least one is not."""
+    behind = rng.randrange(n_cpus)
+    return tuple(
+        Event("skew", cpu, 0, rng.choice(SKEWS_NS))
+        for cpu in range(n_cpus)
+        if cpu != behind and rng.random() < 0.7
+    )
 
 
 def read_events(text: str) -> tuple[Event, ...]:

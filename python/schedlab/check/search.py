@@ -218,7 +218,7 @@ def do_batch(
             for world, trial in zip(worlds, trials, strict=True):
                 batch.add(world, trial)
                 # A CPU that is a higher class's for long is near to no stall.
-                if trial.finding is not None or world.machine_events:
+                if trial.finding is not None or world.is_disturbed:
                     continue
                 if "wait" not in nearest or trial.longest_wait_ns > nearest["wait"][0]:
                     nearest["wait"] = (trial.longest_wait_ns, world)

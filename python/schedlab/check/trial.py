@@ -272,7 +272,7 @@ class Laboratory:
 
     def _holds_work(self, world: World) -> bool:
         """Whether no CPU may be idle beside a task; one that a higher class has looks so in the records."""
-        return "work" in self.properties and not world.machine_events
+        return "work" in self.properties and not world.is_disturbed
 
     def _is_long(self, world: World, wait_ns: int) -> bool:
         """Whether a task has waited for so long that the world is to go on for a minute."""

@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from ..policy.find import Knob, Policy
 from ..units import format_duration
 from ..workload.model import Workload
-from .events import EVENTS_SHARE, Event, draw_events
+from .events import EVENTS_SHARE, SKEWED_SHARE, Event, draw_events, draw_skews
 from .races import draw_interleaving, n_switches
 
 MS = 1_000_000
@@ -137,6 +137,12 @@ class World:
                 texts += [f"thread:{first + number}@0+0" for number in range(group.count)]
             first += group.count * (2 if group.role == "pair" else 1)
         return ",".join(texts)
+
+    @property
+    def is_disturbed(self) -> bool:
+        """Whether tasks wait for what happens to the machine, so that not all is the policy's doing."""
+        is_bound = any(group.role == "kthread" for group in self.groups)
+        return is_bound or any(event.kind != "skew" for event in self.events)
 
     @property
     def n_tasks(self) -> int:
@@ -301,6 +307,14 @@ def _with_events(world: World, policy: Policy, values: dict[str, int]) -> World:
     return replace(world, groups=groups, events=events)
 
 
+def _with_skews(world: World) -> World:
+    """In one world of twelve, let the clocks of its CPUs differ. It is drawn apart, too."""
+    rng = random.Random(f"skew {world.seed}")
+    if world.n_cpus == 1 or rng.random() >= SKEWED_SHARE:
+        return world
+    return replace(world, events=world.events + draw_skews(rng, world.n_cpus))
+
+
 def draw_world(
     rng: random.Random, policy: Policy, values: dict[str, int], given: World | None = None
 ) -> World:
@@ -333,7 +347,7 @@ def draw_world(
     )
     for add in (_with_controller, _with_mover, _with_events):
         world = add(world, policy, values | dict(settings))
-    return world
+    return _with_skews(world)
 
 
 def interleaved(rng: random.Random, world: World) -> World:

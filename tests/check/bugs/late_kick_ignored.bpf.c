@@ -40,7 +40,7 @@ void BPF_STRUCT_OPS(bug_dispatch, s32 cpu, struct task_struct *prev)
 
 	handed_pid[cpu % NR_CPUS] = 0;
 	if (p) {
-		if (scx_bpf_now() - handed_ns[cpu % NR_CPUS] <= 1000000 &&
+		if (!time_after(scx_bpf_now(), handed_ns[cpu % NR_CPUS] + 1000000) &&
 		    bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
 			scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_DFL, 0);
 		bpf_task_release(p);
