@@ -100,10 +100,26 @@ def guest_answers():
         pytest.skip(str(error))
 
 
+def has_kernel_thread(trace):
+    """Whether one got an idle CPU, which then looked for a task as well, unasked."""
+    return any(
+        name == "sched_switch" and not event["prev_pid"] and event["next_pid"] not in (1, *trace.tasks)
+        for t_ns, _, name, event in trace.events
+        if trace.start_ns <= t_ns <= trace.start_ns + trace.end_ns
+    )
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("case", GUEST_CASES, ids=lambda case: case.name)
 def test_real_kernel(case, tmp_path, guest_answers):
-    conform(case, cases.story_of_guest(case, guest_answers[case.name], tmp_path))
+    answer = guest_answers[case.name]
+    for _ in range(5):
+        story = cases.story_of_guest(case, answer, tmp_path)
+        if not cases.verdict(case, story) or not has_kernel_thread(answer.trace):
+            break
+        # Each boot has its own: once more, alone, and when other work of the kernel is due.
+        *_, answer = guest.run_guest([cases.guest_task(case)] * 2, cpus=case.head.get("cpus", 1))
+    conform(case, story)
 
 
 KERNEL_CASES = [case for case in CASES if case.runs_on("kernel")]

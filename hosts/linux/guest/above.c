@@ -69,6 +69,20 @@ static void be_above(const struct above *a, u64 start_ns)
 	_exit(0);
 }
 
+/*
+ * Maps of a policy that was unloaded are freed by a kernel thread that may not leave its
+ * CPU meanwhile, nor the CPU the machine.
+ */
+void above_prepare(void)
+{
+	for (u32 i = 0; i < nr; i++) {
+		if (list[i].is_offline) {
+			set_online(list[i].cpu, false);
+			set_online(list[i].cpu, true);
+		}
+	}
+}
+
 void above_begin(u64 start_ns)
 {
 	for (u32 i = 0; i < nr; i++) {

@@ -122,6 +122,8 @@ extern const struct sl_player_ops verbs;
  * Return: 0, or -1: too many.
  */
 int above_add(bool is_offline, u64 cpu, u64 start_ns, u64 length_ns);
+/* Before there are tasks; returns when the CPUs can go. */
+void above_prepare(void);
 void above_begin(u64 start_ns);
 void above_end(void);
 

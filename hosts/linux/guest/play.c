@@ -374,6 +374,7 @@ void play(struct policy *policy, const char *path)
 			   "version of scx/task_attr.h",
 			   value_bytes, sizeof(struct task_attr));
 	} else {
+		above_prepare();
 		if (!groups_make(run.program) && !fork_tasks(&run))
 			play_attached(policy, &run);
 		above_end();
