@@ -177,6 +177,13 @@ static sl_cold void refuse_builtin(const struct sl_task *t, u64 id, s32 target)
 		scx_error(t, "non-existent DSQ 0x%llx for %s[%d]", id, t->p.comm, t->p.pid);
 }
 
+/* The local queue of a CPU that is offline takes nothing (S47). */
+static sl_cold void enqueue_for_offline(struct sl_cpu *this_cpu, struct sl_task *t)
+{
+	sl_event(this_cpu, DISPATCH_LOCAL_DSQ_OFFLINE);
+	global_enqueue(t, 0);
+}
+
 /* A verdict of a built-in queue, or of none: then the global one, so that @t still runs. */
 static __noinline void dispatch_to_builtin(struct sl_cpu *this_cpu, struct sl_cpu *locked,
 					   struct sl_task *t, u64 id, u64 enq_flags)
@@ -194,8 +201,7 @@ static __noinline void dispatch_to_builtin(struct sl_cpu *this_cpu, struct sl_cp
 	} else if (locked && locked->id == target) {
 		local_dsq_enqueue(locked, t, enq_flags);
 	} else if (unlikely(sl_core.cpus[target].is_offline)) {
-		sl_event(this_cpu, DISPATCH_LOCAL_DSQ_OFFLINE);
-		global_enqueue(t, 0);
+		enqueue_for_offline(this_cpu, t);
 	} else {
 		defer_move(this_cpu, target, t, enq_flags);
 	}
@@ -429,7 +435,7 @@ static __noinline void flush_deferred(struct sl_cpu *this_cpu)
 		if (likely(!cpu->is_offline))
 			local_dsq_enqueue(cpu, t, t->ddsp_enq_flags);
 		else
-			global_enqueue(t, 0);
+			enqueue_for_offline(this_cpu, t);
 		sl_unlock(&cpu->lock);
 	}
 	if (this_cpu->nr_kicks)
