@@ -23,8 +23,10 @@
  * @knob wakeup_granularity_ns ns 0 1000000000  lead to preempt by (default 1 ms)
  * @knob sleeper_credit_ns ns 0 1000000000  lead of a sleeper (default 3 ms)
  * @knob wakeup_preemption bool 0 1  wake-ups preempt (default 1)
+ * @shares weight within latency_ns
  * @work-conserving yes  a queued task is taken by the first CPU that is free
  * @starvation-free no  a task worth more than one CPU falls behind, and goes before those bound to its CPU
+ * @virtual-time yes
  * @source reports 2 and 4 (SCHED_OTHER); Linux 2.6.23 to 6.5, its defaults on one CPU
  *
  * Read next: policies/credit.bpf.c, shares with a queue per CPU.

@@ -43,6 +43,7 @@
  * @shares weight within slice_ns
  * @work-conserving yes  a queued task is taken by the first CPU that is free
  * @starvation-free no  lag outlives a sleep: tasks that change weights meanwhile gain what others lose
+ * @virtual-time yes
  * @source I. Stoica and H. Abdel-Wahab, Earliest Eligible Virtual Deadline First, 1995;
  *         Linux since 6.6, kernel/sched/fair.c
  *

@@ -24,6 +24,7 @@
  * @shares tickets within slice_ns
  * @work-conserving yes  a queued task is taken by the first CPU that is free
  * @starvation-free no  on several CPUs a task worth more than one falls behind, and others far ahead, for long
+ * @virtual-time yes
  * @source C. A. Waldspurger and W. E. Weihl, Stride Scheduling, 1995
  *
  * Read next: policies/eevdf.bpf.c, where short slices need not wait for long ones.

@@ -17,7 +17,8 @@
  *	both changed 0 into 1, or 1 into 0: a flag.
  *
  * Whether the value written depends on the value read is not known. Memory of tasks is
- * left out: Linux has it under its own locks while it calls a policy.
+ * left out: Linux has it under its own locks while it calls a policy. Of that it is seen
+ * when a policy accesses a task that is gone.
  *
  * Read next: python/schedlab/check/races.py, which finds the source lines.
  */
@@ -237,6 +238,25 @@ static bool is_of_a_task(const void *at)
 	return at >= (const void *)sim.tasks && at < (const void *)(sim.tasks + sim.nr_tasks);
 }
 
+/*
+ * The policy accesses a task: it has to be one of which it was not told that it is gone,
+ * but for one that is at this instant: on Linux it exists until the callback is over.
+ */
+static void see_task(const void *at, const void *pc)
+{
+	u64 idx = (u64)((const char *)at - (const char *)sim.tasks) / sizeof(*sim.tasks);
+	const struct sl_task *t = &sim.tasks[idx].core;
+	char user[128], place[CHECK_NAME_BYTES];
+
+	if (t->state != SL_TASK_DEAD || t->is_attached || t->exec_start_ns == sim_now_ns ||
+	    sim.result->error_kind)
+		return;
+	check_name_callback(sim_cpu_idx, user, sizeof(user));
+	sim_fail("use", t->p.pid,
+		 "a task is used after its ops.exit_task(): %s accessed %s[%d] at %s", user,
+		 t->p.comm, t->p.pid, check_name((const char *)pc - 1, place, "?"));
+}
+
 /* Return: what this CPU's callback has read there, or NULL. */
 static struct access *own_read(const void *at, const struct sl_cpu_report *cpu)
 {
@@ -298,8 +318,10 @@ static void access(const void *at, u32 nr_bytes, bool is_write, const void *pc)
 	if (!check_is_in_event() || check_is_on_stack(at))
 		return;
 	check_point(at, is_write);
-	if (is_of_a_task(at))
+	if (is_of_a_task(at)) {
+		see_task(at, pc);
 		return;
+	}
 	if (is_write)
 		note_write(at, nr_bytes, pc, false);
 	else

@@ -148,7 +148,8 @@ def test_the_page_has_a_row_for_each_of_them():
 
 def test_declarations_decide_what_is_held_against_a_policy(simulator):
     task = task_of("fifo")
-    assert task.held == {"error", "invariant", "work", "consistency", "race", "deadlock"}
+    assert task.held == {"error", "invariant", "work", "consistency", "race", "deadlock", "exit"}
+    assert "vtime" in task_of("cfs").held
     assert "stall" in replace(task, are_chosen=True).held
     assert "work" not in task_of("o1").held
     assert "shares" in task_of("eevdf").held
@@ -193,6 +194,7 @@ def test_search_of_a_policy_without_a_bug_ends_after_its_worlds(simulator):
 
 #: The repair of a bug: what stands in its place is sound, so that what was found is the bug.
 MENDED = {
+    "charge_underflows": (": 2 * SCX_SLICE_DFL", ": SCX_SLICE_DFL"),
     "counter_below_zero": ("\t__sync_fetch_and_add(&n_runnable, -1)", "\tif (!runnable)\n\t\t__sync_fetch_and_add(&n_runnable, -1)"),
     "idle_not_claimed": ("p->cpus_ptr)) {", "p->cpus_ptr) && scx_bpf_test_and_clear_cpu_idle(cpu)) {"),
     "last_forgotten": (".flags = SCX_OPS_ENQ_LAST,", ""),

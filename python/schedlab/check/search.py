@@ -79,6 +79,8 @@ class Task:
             return self.properties
         if self.built.policy.starvation_free is False:
             waived.add("stall")
+        if not self.built.policy.virtual_time:
+            waived.add("vtime")
         # Linux leaves it open: a task is queued while a CPU goes idle, and that is a moment late.
         if not self.built.policy.work_conserving or self.races:
             waived.add("work")

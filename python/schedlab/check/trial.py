@@ -30,7 +30,7 @@ from ..hosts.host import Job, Outcome
 from ..hosts.sim import SimHost
 from ..metrics.dictionary import find_metric
 from ..policy.build import BuiltPolicy, compile_policy
-from ..policy.invariants import BROKEN, CHECK_FLAG, invariants_of
+from ..policy.invariants import BROKEN, CHECK_FLAG, LEAPS, has_tests
 from ..program.file import read_program
 from ..records.file import hash_file, read_records
 from ..runs.judge import Judge
@@ -46,12 +46,14 @@ PROPERTIES = {
     "error": "sched_ext would end the policy, or it crashes or does not return",
     "stall": "a runnable task is not run until the watchdog ends the policy",
     "invariant": "an expression that the policy's header declares as @invariant is false after a callback",
+    "vtime": "a virtual time leaps, by 2^48 or more from that of the task queued before; if declared",
     "work": "a CPU is idle beside a task that may run there, although the policy declares otherwise",
     "shares": "of two tasks on one CPU, one has had more than its share by more than the header declares",
     "priority": "a task waits beside a less urgent one that runs, for longer than the header declares",
     "inversion": "a task waits for a lock whose holder waits beside a less urgent task that runs",
     "deadlock": "CPUs wait for each other's locks, or a lock is not dropped; with --races",
     "race": "two CPUs change one variable at once, and one change is lost; with --races",
+    "exit": "a callback accesses a task whose ops.exit_task() has been called; with --races",
     "consistency": "records that no scheduler can leave: a defect of schedlab, to be reported",
     "worse": "a metric is worse than under another policy, by more than is allowed",
 }
@@ -64,6 +66,7 @@ RUN_SECONDS = 20.0
 NEAR_BROKEN = 1000
 _OF_POLICY = {
     "policy": "error", "crash": "error", "spin": "error", "stall": "stall", "race": "race", "locks": "deadlock",
+    "use": "exit",
 }  # fmt: skip
 
 
@@ -71,6 +74,8 @@ def broken_by(kind: str | None, text: str) -> str | None:
     """The property that a failed run breaks, by its `error_kind` and message; None: it is no policy's fault."""
     if kind == "policy" and text.startswith(BROKEN):
         return "invariant"
+    if kind == "policy" and text.startswith(LEAPS):
+        return "vtime"
     if kind == "consistency":
         return "work" if "declares itself work-conserving" in text else "consistency"
     return _OF_POLICY.get(kind or "")
@@ -149,7 +154,7 @@ class Laboratory:
         self._coverage = coverage
         self._covered: Worlds | None = None
         self.built = built
-        if invariants_of(built.policy):
+        if has_tests(built.policy):
             held = compile_policy(built.policy, more_flags=(CHECK_FLAG,))
             self.built = replace(built, shared_object=held)
         self.properties = frozenset(properties)
@@ -215,7 +220,7 @@ class Laboratory:
         if self._coverage is None:
             return
         if self._covered is None:
-            flags = (CHECK_FLAG,) if invariants_of(self.built.policy) else ()
+            flags = (CHECK_FLAG,) if has_tests(self.built.policy) else ()
             compiled = compile_covered(self.built, flags)
             if compiled is None:
                 self._coverage = None
@@ -262,7 +267,7 @@ class Laboratory:
 
     def _of_failure(self, world: World, answer: Answer) -> Trial | None:
         """What a failed run shows; None: its source line, or who is at fault, is still to be found."""
-        if answer["error_kind"] not in ("policy", "stall", "race", "locks"):
+        if answer["error_kind"] not in _OF_POLICY or answer["error_kind"] in ("crash", "spin"):
             return None
         broken = broken_by(answer["error_kind"], answer["error"])
         finding = Finding(broken or "error", answer["error"], world.horizon_ns)

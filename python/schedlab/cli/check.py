@@ -35,7 +35,7 @@ def register(app: typer.Typer) -> None:
 
 
 INTERLEAVE_HELP = "With --races: run every schedule of at most N preemptions in a window of each world."
-PROPERTY_HELP = "Of error, stall, invariant, work, shares, priority, inversion, deadlock, race, consistency, worse; default: all."
+PROPERTY_HELP = "Of error, stall, invariant, vtime, work, shares, priority, inversion, deadlock, race, exit, consistency, worse; default: all."
 
 
 def check(
@@ -91,7 +91,7 @@ def check(
     paths = [*replay, *(sorted(corpus.glob("*.toml")) if corpus else [])]
     known = [check_settings(read_world(path), built) for path in paths]
     if not (races or task.are_chosen or any(world.interleaving for world in known)):
-        task = replace(task, properties=task.properties - {"race", "deadlock"})
+        task = replace(task, properties=task.properties - {"race", "deadlock", "exit"})
     if built.policy.priority is not None:
         task = replace(task, also_held=frozenset({"inversion"} & {found_in(path) for path in paths}))
     seconds = parse_duration(budget, place="--budget") / 1e9

@@ -32,7 +32,7 @@ from .bpf import Toolchain, check_for_linux, compile_object, find_bpf_compiler, 
 from .check import check_callbacks, check_object
 from .elf import ElfFile
 from .find import Knob, Policy, policy_hash
-from .invariants import CHECK_FLAG, invariants_of, with_invariants
+from .invariants import CHECK_FLAG, has_tests, invariants_of, with_invariants
 from .launch_file import CALL, FLAGS_NAME, launch_code, launch_file, read_launch_file, with_map_sizes
 from .published import FLAGS as PUBLISHED_FLAGS
 from .published import compiler_flags, published
@@ -304,14 +304,14 @@ def _sources(policy: Policy, sized: str | None, scratch: Path, *, is_checked: bo
     flags = [*compiler_flags(found, links), *named]
     path = policy.path.absolute()
     code = launch_code(policy.name, policy.path)
-    expressions = invariants_of(policy) if is_checked else []
-    if not code and not sized and not expressions:
+    is_tested = is_checked and has_tests(policy)
+    if not code and not sized and not is_tested:
         return [*flags, *map(str, (policy.path, *found.sources))]
     lines = [f'#line 1 "{path}"', sized] if sized else [f'#include "{path}"']
     if code:
         lines += [f'#include "{code}"', "int sl_launch(void) { return launch(); }"]
-    if expressions:
-        lines = with_invariants(policy, expressions, lines)
+    if is_tested:
+        lines = with_invariants(policy, invariants_of(policy), lines)
     main = scratch / "main.c"
     main.write_text("".join(f"{line}\n" for line in lines))
     return [*flags, "-iquote", str(path.parent), *map(str, (main, *found.sources))]

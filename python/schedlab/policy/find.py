@@ -4,7 +4,7 @@
 A policy is one C file. Its header comment is also its manual: the idea, where
 it does badly, one `@knob NAME UNIT MIN MAX text` line per parameter (where each
 number has a meaning of its own, `@knob NAME enum WORD=N,WORD=N text`), and
-`@work-conserving yes|no reason`, `@starvation-free yes|no reason`, `@shares` and `@priority`. This module reads that comment; it does not
+`@work-conserving yes|no reason`, `@starvation-free yes|no reason`, `@virtual-time yes|no`, `@shares` and `@priority`. This module reads that comment; it does not
 compile (build.py does) and does not trust it: knobs are held against the
 symbols of the compiled file.
 
@@ -98,6 +98,9 @@ class Policy:
     starvation_free: bool | None = None
     shares: Entitlement | None = None  #: By which tasks share a CPU; None: nothing is declared.
     priority: Entitlement | None = None  #: By which one task goes before another; None: nothing is declared.
+    virtual_time: bool = (
+        False  #: Whether queues in order are in that of a virtual time, as the policy declares.
+    )
 
 
 @dataclass(frozen=True)
@@ -166,6 +169,7 @@ def load_policy(name_or_path: str, *, is_inside: bool = False) -> Policy:
     knobs: dict[str, Knob] = {}
     conserving, reason, source, starvation_free = None, "", "", None
     entitlements: dict[str, Entitlement] = {}
+    virtual_time = False
     for line, words in _declarations(header):
         if words.startswith("@knob"):
             knob = _parse_knob(path, line, words)
@@ -176,6 +180,8 @@ def load_policy(name_or_path: str, *, is_inside: bool = False) -> Policy:
             conserving, reason = _parse_answer(path, line, words)
         elif words.startswith("@starvation-free"):
             starvation_free, _ = _parse_answer(path, line, words)
+        elif words.startswith("@virtual-time"):
+            virtual_time, _ = _parse_answer(path, line, words)
         elif words.split()[0] in ("@shares", "@priority"):
             entitlements[words[1:].split()[0]] = _parse_entitlement(path, line, words, knobs)
         elif words.startswith("@source"):
@@ -192,6 +198,7 @@ def load_policy(name_or_path: str, *, is_inside: bool = False) -> Policy:
         starvation_free=starvation_free,
         shares=entitlements.get("shares"),
         priority=entitlements.get("priority"),
+        virtual_time=virtual_time,
     )
 
 

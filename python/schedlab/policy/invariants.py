@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """`@invariant EXPR` in a policy's header: a C expression that holds after each callback, in check mode.
 
+`@virtual-time yes` has each virtual time tested, too: none leaps.
+
         header -> invariants_of() -> with_invariants(): the file, then a function that tests each
                                      expression, then callbacks around the policy's own that call it
 
@@ -23,6 +25,8 @@ from .find import Policy, header_declarations
 CHECK_FLAG = "-DSL_CHECK"
 #: Begins the message of a broken one.
 BROKEN = "scx_bpf_error: invariant of line "
+#: Begins the message of a virtual time that leaps.
+LEAPS = "scx_bpf_error: virtual time of "
 _COMPARISON = re.compile(r"([^<>=!&|?]+)(==|!=|<=|>=|<|>)([^<>=!&|?]+)")
 #: Callbacks after which expressions are held, with parameters and arguments.
 _CALLBACKS = {
@@ -41,6 +45,31 @@ _BEFORE = """#include <scx/common.bpf.h>
 #define SCX_OPS_DEFINE(name, ...) struct sched_ext_ops name = { __VA_ARGS__ }; \\
 	static struct sched_ext_ops *const sl_checked_ops = &name; SL_POLICY_OF(name)
 """
+
+
+#: In place of what queues a task by its virtual time, where the header says `@virtual-time yes`. Between two tasks
+#: that are queued one after the other lie a minute's work of the lightest at most, which is less than 2^48.
+_VIRTUAL_TIME = """static u64 sl_vtime;
+static bool sl_has_vtime;
+
+__attribute__((no_sanitize("thread"))) static u64 sl_checked_vtime(struct task_struct *p, u64 vtime)
+{
+	u64 last = sl_vtime;
+
+	if (sl_has_vtime && (s64)(vtime - last) / (1LL << 48))
+		scx_bpf_error("virtual time of %s[%d] is %llu, and of the task that was queued before it %llu", p->comm, p->pid, vtime, last);
+	sl_has_vtime = true;
+	sl_vtime = vtime;
+	return vtime;
+}
+#define scx_bpf_dsq_insert_vtime(p, dsq_id, slice, vtime, enq_flags) \\
+	scx_bpf_dsq_insert_vtime(p, dsq_id, slice, sl_checked_vtime(p, vtime), enq_flags)
+"""
+
+
+def has_tests(policy: Policy) -> bool:
+    """Whether a policy is another one in check mode."""
+    return policy.virtual_time or bool(invariants_of(policy))
 
 
 def invariants_of(policy: Policy) -> list[tuple[int, str]]:
@@ -92,7 +121,7 @@ def with_invariants(policy: Policy, found: list[tuple[int, str]], lines: list[st
         for name in _CALLBACKS
     ]
     return [
-        _BEFORE, *lines, "static void sl_test(const char *callback, const struct task_struct *p)", "{", *tests, "}",
+        _BEFORE, *([_VIRTUAL_TIME] if policy.virtual_time else []), *lines, "static void sl_test(const char *callback, const struct task_struct *p)", "{", *tests, "}",
         *wrapped, "static __attribute__((constructor)) void sl_check_begin(void)", "{", *begin, "}",
     ]  # fmt: skip
 

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * charge_underflows.bpf.c - a task is charged for the default slice minus what it has left, and has had a longer one
+ * where no other waited.
+ *
+ * @breaks vtime
+ * @virtual-time yes
+ */
+#include "bug.h"
+
+static u64 vtime_now;
+
+#define OWN_ENQUEUE
+void BPF_STRUCT_OPS(bug_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	u64 slice = scx_bpf_dsq_nr_queued(SHARED) ? SCX_SLICE_DFL : 2 * SCX_SLICE_DFL;
+
+	scx_bpf_dsq_insert_vtime(p, SHARED, slice, p->scx.dsq_vtime, enq_flags);
+	kick_idle_for(p);
+}
+
+void BPF_STRUCT_OPS(bug_running, struct task_struct *p)
+{
+	if (time_before(vtime_now, p->scx.dsq_vtime))
+		vtime_now = p->scx.dsq_vtime;
+}
+
+void BPF_STRUCT_OPS(bug_stopping, struct task_struct *p, bool runnable)
+{
+	p->scx.dsq_vtime += (SCX_SLICE_DFL - p->scx.slice) * 100 / p->scx.weight;
+}
+
+void BPF_STRUCT_OPS(bug_enable, struct task_struct *p)
+{
+	p->scx.dsq_vtime = vtime_now;
+}
+
+#define MORE_OPS .running = (void *)bug_running, .stopping = (void *)bug_stopping, \
+		 .enable = (void *)bug_enable,
+
+#include "bug_ops.h"
