@@ -177,23 +177,20 @@ int sl_scx_cpu_llc_size(s32 cpu)
 					    -EINVAL;
 }
 
-/* No host here changes clock speeds: full capacity, always. */
 u32 scx_bpf_cpuperf_cap(s32 cpu)
 {
-	ops_cpu_valid(cpu);
-	return SCX_CPUPERF_ONE;
+	return ops_cpu_valid(cpu) ? (u32)sl_host_capacity(cpu) : SCX_CPUPERF_ONE;
 }
 
 u32 scx_bpf_cpuperf_cur(s32 cpu)
 {
-	ops_cpu_valid(cpu);
-	return SCX_CPUPERF_ONE;
+	return ops_cpu_valid(cpu) ? (u32)sl_host_frequency(cpu) : SCX_CPUPERF_ONE;
 }
 
 void scx_bpf_cpuperf_set(s32 cpu, u32 perf)
 {
 	if (perf > SCX_CPUPERF_ONE)
 		scx_error(NULL, "Invalid cpuperf target %u for CPU %d", perf, cpu);
-	else
-		ops_cpu_valid(cpu);
+	else if (ops_cpu_valid(cpu))
+		sl_host_set_frequency(cpu, perf);
 }

@@ -215,6 +215,26 @@ void sim_cpu_handle(s32 cpu, enum sim_class class)
 	refresh_key(c);
 }
 
+/* What is left of the burst on @c takes another time from now on. */
+void sim_cpu_speed_changed(struct sim_cpu *c)
+{
+	struct sim_task *t = c->running;
+
+	if (c->incoming)
+		sim_speed_fit(c->incoming, c->idx);
+	if (!t)
+		return;
+	/* Not while a tick takes its cost: that does not count down. */
+	if (c->run_from_ns < sim_now_ns)
+		count_down(c);
+	sim_speed_fit(t, c->idx);
+	if (c->burst_at_ns == SIM_NEVER)
+		return;
+	c->burst_at_ns = sim_instant(c->run_from_ns + t->remaining_ns);
+	set_tick(c, &t->core);
+	refresh_key(c);
+}
+
 void sim_cpu_set_resched(u32 idx, u64 t_ns)
 {
 	struct sim_cpu *c = &sim.cpus[idx];

@@ -238,15 +238,10 @@ static u64 work_ns(const struct sl_program_op *step, u64 units)
  */
 #define CALL_IN_RUN_PART 128
 
-static void start_run(struct sim_task *t, u64 ns)
+static __noinline void start_run(struct sim_task *t, u64 ns)
 {
-	u64 call_ns;
+	u64 call_ns = sim.options->costs.call_ns;
 
-	if (likely(sim.are_calls_free)) {
-		t->remaining_ns = ns;
-		return;
-	}
-	call_ns = sim.options->costs.call_ns;
 	if (call_ns > ns / CALL_IN_RUN_PART)
 		call_ns = ns / CALL_IN_RUN_PART;
 	t->remaining_ns = ns - call_ns + t->owed_ns;
@@ -461,16 +456,34 @@ static __noinline enum sim_next do_other_op(struct sim_task *t, const struct sl_
  * Return: what @t does next; SIM_NEXT_RUN without time left: the next op. Run and sleep
  * need no step, and take time, so that they cannot spin.
  */
-static enum sim_next do_op(struct sim_task *t, const struct sl_program_op *op)
+sl_inline enum sim_next do_op(struct sim_task *t, const struct sl_program_op *op,
+			      bool are_calls_free)
 {
 	if (op->verb == SL_VERB_RUN) {
-		start_run(t, sl_player_take_operand(&t->player, op));
+		t->remaining_ns = sl_player_take_operand(&t->player, op);
+		if (!are_calls_free)
+			start_run(t, t->remaining_ns);
 		return likely(t->remaining_ns) || !is_spinning(t) ? SIM_NEXT_RUN : SIM_NEXT_YIELD;
 	}
 	/* One of no time, too, ends by an event, of which loop.c counts how many come at once. */
 	if (op->verb == SL_VERB_SLEEP)
 		return sleep_until(t, sim_now_ns + sl_player_take_operand(&t->player, op));
 	return do_other_op(t, op);
+}
+
+/* As sim_interpret(), where a program's calls take time, or CPUs have speeds. */
+static __noinline enum sim_next interpret_with_costs(struct sim_task *t)
+{
+	enum sim_next next;
+
+	do {
+		const struct sl_program_op *op = sl_player_peek(&t->player);
+
+		next = must_pay(t, op) ? SIM_NEXT_RUN : do_op(t, op, false);
+	} while (next == SIM_NEXT_RUN && !t->remaining_ns);
+	if (sim.has_speeds)
+		sim_speed_begin_burst(t);
+	return next;
 }
 
 /**
@@ -485,12 +498,10 @@ enum sim_next sim_interpret(struct sim_task *t)
 {
 	enum sim_next next;
 
+	if (unlikely(!sim.are_calls_free))
+		return interpret_with_costs(t);
 	do {
-		const struct sl_program_op *op = sl_player_peek(&t->player);
-
-		if (unlikely(!sim.are_calls_free) && must_pay(t, op))
-			return SIM_NEXT_RUN;
-		next = do_op(t, op);
+		next = do_op(t, sl_player_peek(&t->player), true);
 	} while (next == SIM_NEXT_RUN && !t->remaining_ns);
 	return next;
 }

@@ -38,6 +38,8 @@ static const char usage_text[] =
 	"                       it leaves its group first, as in Linux with autogroups\n"
 	"  --above CPU:START_NS:LENGTH_NS  a real-time task has this CPU then;\n"
 	"                       several may be given, separated by commas\n"
+	"  --capacity CPUS=N    0-3=1024,4-7=512: what CPUs do of what the fastest one does;\n"
+	"                       a policy then also sets clock frequencies; see speed.c\n"
 	"  --limit-ns N         fail when the run is longer than this\n"
 	"  --dump-at-ns N       print queues and tasks at this time\n"
 	"  --callback-limit-ms N  CPU time a callback may take (default 2000)\n"

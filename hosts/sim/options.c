@@ -42,7 +42,7 @@ static int check(struct sim_options *o, char *why, u32 why_bytes)
 			 o->exits);
 		return -1;
 	}
-	if (sim_above_parse(o, why, why_bytes))
+	if (sim_above_parse(o, why, why_bytes) || sim_speed_parse(o, why, why_bytes))
 		return -1;
 	if (o->costs.tick_ns >= o->tick_ns) {
 		snprintf(why, why_bytes,
@@ -108,13 +108,13 @@ int sim_parse(struct sim_options *o, int argc, char **argv, char *why, u32 why_b
 		{ "--exits", .text = &o->exits },
 		{ "--above", .text = &o->above },
 		{ "--offline", .text = &o->offline },
+		{ "--capacity", .text = &o->capacity },
 		{ "--set", .words = o->sets },
 		{ "--cost", .keys = costs },
 		{ "--work", .keys = work },
 		{ "--io", .keys = io },
 		{ "--topology", .keys = topology },
-		/* Of hosts/check; elsewhere the table ends here. */
-		{ SIM_INTERLEAVES ? "--interleave" : NULL, .text = &o->interleave },
+		{ SIM_INTERLEAVES ? "--interleave" : NULL, .text = &o->interleave }, /* or the end */
 		{ "--promise", .text = &o->promises },
 		{ "--events", .text = &o->events },
 		{ "--worlds", .flag = &o->serves_worlds },

@@ -9,13 +9,15 @@
  */
 #include "sim.h"
 
-/* What the cost model says about putting @t on @cpu, and why that is done. */
-static u64 switch_cost_ns(const struct sim_task *t, s32 cpu, enum sl_why why)
+/* What the cost model says about putting @t on @cpu, which goes on with its burst, and why that is done. */
+static u64 switch_cost_ns(struct sim_task *t, s32 cpu, enum sl_why why)
 {
 	const struct sim_costs *costs = &sim.options->costs;
 	s32 last = t->core.last_cpu;
 	u64 cost_ns = costs->switch_ns;
 
+	if (unlikely(sim.has_speeds))
+		sim_speed_fit(t, cpu);
 	if (why != SL_WHY_RESCHED)
 		cost_ns += costs->leave_ns;
 

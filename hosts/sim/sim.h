@@ -104,6 +104,7 @@ struct sim_options {
 	bool no_fork;
 	const char *arrivals;
 	const char *above, *offline; /* above.c; NULL: no task is, no CPU */
+	const char *capacity;	     /* speed.c; NULL: all CPUs are alike */
 	const char *exits;
 	bool exits_regroup; /* a task that ends leaves its group first */
 	/* Tasks exist before, asleep: all, as in Linux's guest, or those not spawned. */
@@ -147,6 +148,8 @@ struct sim_task {
 	const struct sl_program_op *after_io;
 	const char *waits_for;	/* what it blocks on, or did last; not in a sleep */
 	u32 nr_children_needed; /* blocked in wait for so many; 0: not */
+	u16 speed;		/* for which remaining_ns is right; and */
+	u16 done_ahead;		/* so much of it is done, see speed.c */
 	struct sl_program_op io;
 	struct sl_waiter waiter; /* for an object or, its bytes, the device */
 	struct sim_task *parent;
@@ -174,15 +177,16 @@ struct sim_cpu {
 	u64 run_start_ns;	   /* since when it has been on the CPU */
 	u64 burst_at_ns;	   /* instants: end of the burst, or of the switch */
 	u64 resched_at_ns;
-	u64 tick_at_ns;	    /* next tick that matters */
-	u64 stolen_ns;	    /* by ticks, since run_start_ns */
-	u64 above_ns;	    /* so long a task of a higher class wants it, */
-	u64 above_from_ns;  /* or had it, from then */
-	u64 above_until_ns; /* until now or later; 0: none has it */
-	bool goes_offline;  /* in place of that task; and */
-	bool is_offline;    /* it is */
-	u64 kicked_at_ns;   /* last kick that was handled, and how many */
-	u32 nr_kicks;	    /* at that instant got no program any further */
+	u64 tick_at_ns;			/* next tick that matters */
+	u64 stolen_ns;			/* by ticks, since run_start_ns */
+	u64 above_ns;			/* so long a task of a higher class wants it, */
+	u64 above_from_ns;		/* or had it, from then */
+	u64 above_until_ns;		/* until now or later; 0: none has it */
+	bool goes_offline;		/* in place of that task; and */
+	bool is_offline;		/* it is */
+	u16 capacity, frequency, speed; /* speed.c */
+	u64 kicked_at_ns;		/* last kick that was handled, and how many */
+	u32 nr_kicks;			/* at that instant got no program any further */
 	u64 busy_ns;
 	u64 overhead_ns;
 } __attribute__((aligned(64)));
@@ -213,6 +217,7 @@ struct sim {
 	bool has_ticks;	     /* every tick matters */
 	bool is_switch_free; /* switches and migrations take no time */
 	bool are_calls_free; /* nor do the calls of a program, its begin and exit */
+	bool has_speeds;     /* then neither is said to be free */
 	bool is_over;
 };
 
@@ -261,6 +266,7 @@ void sim_cpu_end_all(void);
 /* cpu.c */
 void sim_cpu_handle(s32 cpu, enum sim_class class);
 void sim_cpu_set_resched(u32 cpu, u64 t_ns);
+sl_cold void sim_cpu_speed_changed(struct sim_cpu *c);
 
 /* interpret.c */
 /* What a CPU does next: it schedules, and why, or one of the others. */
@@ -284,6 +290,12 @@ void sim_above_begin(u32 i);
 void sim_above_want(u32 cpu, u64 length_ns, bool is_offline);
 void sim_offline_later(u32 cpu, u64 length_ns);
 bool sim_take_number(const char **text, char end, u64 *number);
+
+/* speed.c */
+int sim_speed_parse(const struct sim_options *o, char *why, u32 why_bytes);
+void sim_speed_begin(void);
+sl_cold void sim_speed_fit(struct sim_task *t, s32 cpu);
+sl_cold void sim_speed_begin_burst(struct sim_task *t);
 
 /* device.c */
 void sim_device_request(struct sim_task *t, u64 bytes);

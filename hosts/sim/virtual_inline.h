@@ -27,6 +27,14 @@ sl_inline s32 sl_host_cpu(void)
 	return sim_cpu_idx;
 }
 
+/* speed.c */
+u32 sim_capacity(s32 cpu);
+u32 sim_frequency(s32 cpu);
+void sim_set_frequency(s32 cpu, u32 frequency);
+#define sl_host_capacity(cpu) sim_capacity(cpu)
+#define sl_host_frequency(cpu) sim_frequency(cpu)
+#define sl_host_set_frequency(cpu, to) sim_set_frequency(cpu, to)
+
 void sim_wait_for_kick(s32 cpu);
 #define sl_host_wait_for(cpu) sim_wait_for_kick(cpu)
 

@@ -338,6 +338,8 @@ static bool set_up(struct sim_options *o)
 	sim_loop_begin();
 	if (!sim.is_over && o->records_path && (err = sim_records_open(o->records_path)))
 		fail_records(o->records_path, err);
+	if (!sim.is_over)
+		sim_speed_begin();
 	if (!sim.is_over && o->arrivals_wake)
 		sim_task_attach_all();
 	return !sim.is_over && start_policy(o);

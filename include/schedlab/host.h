@@ -102,6 +102,16 @@
 #define sl_host_policy_unlock(holder) ((void)(holder))
 #endif
 
+/*
+ * How fast a CPU is beside the fastest one at its highest clock frequency, and its frequency,
+ * as parts of SCX_CPUPERF_ONE. A host without such differences ignores what is asked for.
+ */
+#ifndef sl_host_capacity
+#define sl_host_capacity(cpu) ((void)(cpu), SCX_CPUPERF_ONE)
+#define sl_host_frequency(cpu) ((void)(cpu), SCX_CPUPERF_ONE)
+#define sl_host_set_frequency(cpu, to) ((void)(cpu), (void)(to))
+#endif
+
 /* Without stacks (a task is data) nothing has to wait until one is left. */
 #ifndef SL_HOST_HAS_STACKS
 #define SL_HOST_HAS_STACKS 1

@@ -40,6 +40,7 @@ struct sl_record_header {
  * LOST       where           0             number of records lost here
  * CALL       where           SL_CALL_*     process << 32 | descriptor or address
  * RETURN     where           SL_CALL_*     what it returned, signed
+ * SPEED      where           0             work it does from now on, of SCX_CPUPERF_ONE
  *
  * Times never go backward within the file. RUN and STOP alternate per task and
  * per CPU. The time between a STOP and the next RUN on a CPU is overhead if an
@@ -59,6 +60,7 @@ enum sl_record_kind {
 	SL_RECORD_LOST,
 	SL_RECORD_CALL,
 	SL_RECORD_RETURN,
+	SL_RECORD_SPEED,
 	SL_RECORD_END = 255,
 };
 

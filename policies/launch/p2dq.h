@@ -40,7 +40,7 @@ static int launch_p2dq(void)
 		cpu_core_ids[cpu] = sl_index_of(sl_scx_cpu_core_id, (s32)cpu);
 		cpu_llc_ids[cpu] = llc;
 		cpu_node_ids[cpu] = (u64)scx_bpf_cpu_node((s32)cpu);
-		cpu_capacity[cpu] = SCX_CPUPERF_ONE;
+		cpu_capacity[cpu] = scx_bpf_cpuperf_cap((s32)cpu);
 		cpu_energy_cost[cpu] = SCX_CPUPERF_ONE;
 		llc_ids[llc] = llc;
 	}

@@ -104,7 +104,7 @@ static int launch(void)
 	for (u32 cpu = 0; cpu < nr; cpu++) {
 		s32 sibling = sl_sibling_of((s32)cpu);
 
-		SL_SET(cpu_capacity[cpu], SCX_CPUPERF_ONE);
+		SL_SET(cpu_capacity[cpu], (u16)scx_bpf_cpuperf_cap((s32)cpu));
 		SL_SET(cpu_big[cpu], 1);
 		SL_SET(cpu_turbo[cpu], 0);
 		SL_SET(cpu_sibling[cpu], sibling < 0 ? cpu : (u32)sibling);

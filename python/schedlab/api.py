@@ -152,6 +152,7 @@ def run(
     costs: Mapping[str, object] | None = None,
     io: Mapping[str, object] | None = None,
     topology: str | Mapping[str, int] = "",
+    capacity: str | Mapping[str, int] = "",
     above: Iterable[str] = (),
     offline: Iterable[str] = (),
     host: str = "sim",
@@ -191,6 +192,8 @@ def run(
         The simulated machine's device, such as `{"latency_ns": "50us", "depth": 4}`.
     topology : str or mapping of str to int, default ""
         CPUs per core, cache and NUMA node, such as `"smt=2,llc=8"`.
+    capacity : str or mapping of str to int, default ""
+        What CPUs do of the 1024 that the others do, such as `"4-7=512"`; a policy then also sets clocks.
     above : iterable of str, optional
         When real-time tasks have a CPU: `"0:20ms:5ms"` is CPU 0, from 20 ms on, for 5 ms.
     offline : iterable of str, optional
@@ -284,6 +287,7 @@ def sweep(
     costs: Mapping[str, object] | None = None,
     io: Mapping[str, object] | None = None,
     topology: str | Mapping[str, int] = "",
+    capacity: str | Mapping[str, int] = "",
     above: Iterable[str] = (),
     offline: Iterable[str] = (),
     host: str = "sim",
@@ -311,7 +315,7 @@ def sweep(
         Knobs by `POLICY.KNOB`; an iterable is swept, one value is for all cells.
     cpus : int or iterable of int, optional
         Numbers of CPUs to try; default: what each workload is meant for.
-    baseline, tick, costs, io, topology, above, offline, host, parallel, sandbox, threads, kernel, scale, timeout : as for `run`
+    baseline, tick, costs, io, topology, capacity, above, offline, host, parallel, sandbox, threads, kernel, scale, timeout : as for `run`
         For all cells.
     out : str or pathlib.Path, optional
         Folder with a folder per combination, in which its seeds are. Default: only the

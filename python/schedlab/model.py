@@ -54,6 +54,10 @@ DEVICE = {
 }
 #: CPUs per core, cache and NUMA node, from the inside out.
 _PARTS = ("smt", "llc", "node")
+#: The fastest CPU, at its highest clock frequency.
+CAPACITY_MAX = 1024
+_CAPACITY = r"[0-9]{1,4}(-[0-9]{1,4})?=[0-9]{1,4}"
+_CAPACITY_PARTS = r"([0-9]+)(?:-([0-9]+))?=([0-9]+)"
 _TOPOLOGY = r"((smt|llc|node)=[0-9]{1,9}(,(smt|llc|node)=[0-9]{1,9})*)?"
 
 
@@ -218,6 +222,27 @@ def parse_topology(flag: str, given: Any) -> dict[str, int]:
     return sizes
 
 
+def parse_capacity(flag: str, given: Any) -> str:
+    """Capacities of CPUs, as FIRST-LAST=CAPACITY, separated by commas."""
+    text = ",".join(_pairs(given)) if isinstance(given, Mapping) else given
+    if not isinstance(text, str) or (text and not re.fullmatch(f"{_CAPACITY}(,{_CAPACITY})*", text)):
+        raise UsageError(f"{flag} {text}: should read 0-3=1024,4-7=512, CPUs and what they do of 1024")
+    problems, seen = [], set[int]()
+    for item in text.split(",") if text else []:
+        first, last, value = (int(number or -1) for number in re.match(_CAPACITY_PARTS, item).groups())  # type: ignore[union-attr]
+        cpus = range(first, max(first, last) + 1)
+        if not first <= (first if last < 0 else last) < CPUS_MAX:
+            problems.append(f"{flag} {item}: CPUs must be 0 to {CPUS_MAX - 1}, the lower one first")
+        elif seen.intersection(cpus):
+            problems.append(f"{flag} {item}: a CPU is given twice; name each once")
+        elif not 1 <= value <= CAPACITY_MAX:
+            problems.append(f"{flag} {item}: a capacity must be 1 to {CAPACITY_MAX} (got {value})")
+        seen.update(cpus if len(cpus) <= CPUS_MAX else ())
+    if problems:
+        raise UsageError("\n".join(problems))
+    return text
+
+
 def _spans(flag: str, given: Any, first_cpu: int = 0) -> list[str]:
     """When something has which CPU, each as CPU:START:LENGTH in nanoseconds, in order of time."""
     example = f"such as {first_cpu}:20ms:5ms"
@@ -327,6 +352,17 @@ class Machine(_Options):
         metavar="smt=N,llc=N,node=N",
         write=lambda sizes: ",".join(_pairs(sizes)),
         limits={"pattern": f"^({_TOPOLOGY})$"},
+    ).field()
+    #: What the CPUs that it names do, of the 1024 that the others do in the same time; "": all are alike.
+    capacity: str = Option(
+        "capacity",
+        "--capacity",
+        "text",
+        "CPUs of other speed, of 1024, and clocks that a policy sets: 0-3=1024,4-7=512.",
+        parse_capacity,
+        default="",
+        metavar="CPUS=N,...",
+        limits={"pattern": f"^({_CAPACITY}(,{_CAPACITY})*)?$"},
     ).field()
     #: When real-time tasks have a CPU: CPU:START_NS:LENGTH_NS.
     above: list[str] = Option(  # noqa: RUF009, a field
@@ -555,6 +591,7 @@ class RunResult(_Named, total=False):
     costs: list[str]
     io: list[str]
     topology: str
+    capacity: str
     above: list[str]
     offline: list[str]
     is_parallel: bool

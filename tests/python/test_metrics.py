@@ -46,7 +46,7 @@ def test_dictionary_is_complete():
     assert cpu_level == {name for name, m in DICTIONARY.items() if m.level == "cpu"}
     for metric in DICTIONARY.values():
         assert metric.direction in ("lower", "higher", "none")
-        assert metric.unit in ("ns", "1", "1/s")
+        assert metric.unit in ("ns", "1", "1/s", "J")
         assert ("ns" in metric.name.split("_")) == (metric.unit == "ns")
 
 

@@ -47,6 +47,7 @@ GIVEN = {
     "costs": (["switch_ns=2us", "ipi_ns=400"], {"switch_ns": 2000, "ipi_ns": 400}),
     "io": ({"latency_ns": "50us", "depth": 4}, {"latency_ns": 50_000, "depth": 4}),
     "topology": ("llc=4,smt=2", {"llc": 4, "smt": 2}),
+    "capacity": ({"0-1": 1024, "2": 512}, "0-1=1024,2=512"),
     "above": (["1:20ms:5ms", "0:1:2"], ["0:1:2", "1:20000000:5000000"]),
     "offline": (["2:20ms:5ms", "1:1:2"], ["1:1:2", "2:20000000:5000000"]),
     "host": ("kernel", "kernel"),
@@ -168,6 +169,12 @@ def test_a_host_has_an_option_or_refuses_it_by_name_and_value(host, name):
         ({"above": ["1024:1ms:1ms"]}, "--above 1024:1ms:1ms: CPU must be 0 to 1023 (got 1024)"),
         ({"offline": ["0:1ms:1ms"]}, "--offline 0:1ms:1ms: CPU must be 1 to 1023 (got 0)"),
         ({"offline": ["1:1ms"]}, "--offline 1:1ms: should read CPU:START:LENGTH, such as 1:20ms:5ms"),
+        ({"capacity": "0-3"}, "--capacity 0-3: should read 0-3=1024,4-7=512"),
+        ({"capacity": 512}, "--capacity 512: should read 0-3=1024,4-7=512"),
+        ({"capacity": "3-1=512"}, "--capacity 3-1=512: CPUs must be 0 to 1023, the lower one first"),
+        ({"capacity": "1024=512"}, "--capacity 1024=512: CPUs must be 0 to 1023"),
+        ({"capacity": "0-3=1024,3=512"}, "--capacity 3=512: a CPU is given twice; name each once"),
+        ({"capacity": "0=0"}, "--capacity 0=0: a capacity must be 1 to 1024 (got 0)"),
         ({"topology": {"smt": 0}}, "--topology smt=0: smt must be 1 to 1024 (got 0)"),
         ({"topology": 2}, "--topology 2: should read smt=2,llc=8,node=16"),
         ({"topology": "smt=2,smt=4"}, "--topology smt=2,smt=4: a part is given twice; name each once"),
@@ -236,7 +243,7 @@ def test_a_run_from_before_versions_is_read_and_compares(before, tmp_path):
     changed = {
         key for a, b in zip(old, new, strict=True) for key in a.keys() | b.keys() if a.get(key) != b.get(key)
     }
-    of_headers, newer = {"policy_hash", "source"}, {"above", "is_sandboxed", "metrics", "offline"}
+    of_headers, newer = {"policy_hash", "source"}, {"above", "capacity", "is_sandboxed", "metrics", "offline"}
     assert all(a["metrics"].items() <= b["metrics"].items() for a, b in zip(old, new, strict=True))
     assert changed <= {"schema", "directory", "command_line", "environment"} | of_headers | newer
     found = compare_folders(before, tmp_path)

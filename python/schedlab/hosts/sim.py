@@ -46,7 +46,9 @@ class SimHost:
     """The simulator as a host; virtual time, so nothing is ever late."""
 
     name = "sim"
-    options = frozenset({"above", "costs", "io", "is_sandboxed", "offline", "tick_ns", "topology"})
+    options = frozenset(
+        {"above", "capacity", "costs", "io", "is_sandboxed", "offline", "tick_ns", "topology"}
+    )
     is_deterministic = True
     has_exact_work = True
 

@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from ..records.file import Kind
-from .timeline import Timeline, sum_per_group
+from .speed import work_received_ns
+from .timeline import Timeline
 
 #: How much of the recorded CPU time may not fit into the recorded time under another policy.
 SHORTFALL_MAX = 0.05
@@ -41,10 +41,9 @@ def replayed_part(timeline: Timeline, work_ns: np.ndarray, names: np.ndarray) ->
     `short`.
     """
     tasks = timeline.by_task
-    ran = np.where(tasks.kind == Kind.STOP, tasks.arg, 0).astype(np.int64)
     received = np.zeros(len(work_ns), np.int64)
     known = (tasks.keys >= 1) & (tasks.keys <= len(work_ns))
-    received[tasks.keys[known].astype(np.int64) - 1] = sum_per_group(ran, tasks.first)[known]
+    received[tasks.keys[known].astype(np.int64) - 1] = work_received_ns(timeline)[0][known]
     has_run = work_ns > STILL_RUNNABLE_NS
     # What it asks for beyond its recorded time is not recorded time.
     recorded = np.where(has_run, work_ns, 0)

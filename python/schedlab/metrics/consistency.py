@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike
 
 from ..records.file import Kind
 from .course import Course, follow
+from .speed import work_received_ns
 from .timeline import Ordered, Spans, Timeline, is_among, sum_per_group
 from .violation import Violation, at, earliest, first_of
 
@@ -361,12 +362,11 @@ def _declared_work(timeline: Timeline, expected: Expectations) -> Violation | No
         return None
     tasks, records = timeline.by_task, timeline.records
     is_stop = tasks.kind == Kind.STOP
-    ran = np.where(is_stop, tasks.arg, 0).astype(np.int64)
-    received = sum_per_group(ran, tasks.first)
+    received, speed_slack_ns = work_received_ns(timeline)
     has_ended = _states(tasks)[tasks.last] == _ENDED
     work = _per_task(np.asarray(expected.work_ns, np.int64), tasks.keys, default=-1)
     stops = sum_per_group(is_stop.astype(np.int64), tasks.first)
-    slack = expected.tolerance_ns * np.maximum(stops, 1)
+    slack = expected.tolerance_ns * np.maximum(stops, 1) + speed_slack_ns
     more = received > work + slack
     if expected.has_host_work is not None:
         more &= ~_per_task(np.asarray(expected.has_host_work, bool), tasks.keys, default=True)

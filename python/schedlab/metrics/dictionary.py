@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike
 from ..errors import NotFoundError, did_you_mean
 from ..records.file import Kind, Overhead, Stop
 from .fairness import deserved_ns, jain
+from .speed import energy_j
 from .timeline import Ordered, Timeline, sum_per_group
 
 
@@ -56,7 +57,9 @@ _STATISTICS = {
 
 def _metric(level: str, name: str, direction: str, formula: str, reference: str = "this project") -> Metric:
     """An entry; the name says the unit."""
-    unit = "ns" if "_ns" in name else "1/s" if name.endswith("_per_s") else "1"
+    unit = (
+        "ns" if "_ns" in name else "1/s" if name.endswith("_per_s") else "J" if name.endswith("_j") else "1"
+    )
     return Metric(name, unit, formula, direction, level, reference)
 
 
@@ -139,6 +142,14 @@ _ENTRIES = [
         "and it is 0",
     ),
     _run("taken_ns", "none", "time that others than the run's tasks had its CPUs, over all CPUs"),
+    _run(
+        "energy_j",
+        "lower",
+        "sum over CPUs of 0.05 W x length of the run + integral, while not idle, of 1 W x s (0.5 + 0.5 s)^2, "
+        "s = speed of the CPU / 1024; only where the machine says how fast its CPUs are",
+        "Chandrakasan, Sheng, Brodersen, IEEE J. Solid-State Circuits 27(4), 1992; "
+        "Linux, Documentation/power/energy-model.rst",
+    ),
     _run(
         "user_ns",
         "lower",
@@ -462,5 +473,6 @@ def _run_level(timeline: Timeline, tasks: dict[str, Any], cpus: dict[str, Any]) 
         "idle_ns": int(cpus["idle_ns"].sum()),
         "overhead_ns": overhead,
         "taken_ns": int(cpus["taken_ns"].sum()),
+        "energy_j": energy_j(timeline),
     }
     return {name: values.get(name) for name, m in DICTIONARY.items() if m.level == "run"}

@@ -71,6 +71,7 @@ class Kind(IntEnum):
     LOST = 10
     CALL = 11
     RETURN = 12
+    SPEED = 13
     END = 255
 
 

@@ -122,7 +122,7 @@ def _called(run: dict[str, Any]) -> str:
 def _machine(run: dict[str, Any]) -> str:
     """Words of a command for the machine of a run."""
     words = [*(f"--cost {cost}" for cost in run["costs"]), *(f"--io {each}" for each in run["io"])]
-    words += [f"--topology {run['topology']}"] if run["topology"] else []
+    words += [f"--{name} {run[name]}" for name in ("topology", "capacity") if run.get(name)]
     return "".join(f" {word}" for word in [*words, f"--tick {format_duration(run['tick_ns'])}"])
 
 

@@ -321,7 +321,8 @@ def do_case(
             has_exact_work=context.host.has_exact_work and not plan.machine.charges_tasks,
             calibration=context.host.calibration(job),
             is_replay=bool(case.workload.program),
-            device=device_of(job) if context.host.has_exact_work else None,
+            # A course is followed in CPU time, which is no work where CPUs differ.
+            device=device_of(job) if context.host.has_exact_work and not plan.machine.capacity else None,
             wakeup_ns=cost_ns(job, "wakeup_ns"),
             on_tasks=on_tasks,
         )
@@ -363,7 +364,7 @@ def _options(plan: Plan, workload: Workload) -> tuple[Any, ...]:
 
 def options_of_run(run: Mapping[str, Any], *, are_roots_woken: bool) -> tuple[tuple[str, str], ...]:
     """The same, of what `run.json` says; whether tasks were there before is known by the workload alone."""
-    topology = [("--topology", run["topology"])] if run["topology"] else []
+    topology = [(f"--{name}", run[name]) for name in ("topology", "capacity") if run.get(name)]
     device = [("--io", ",".join(run["io"]))] if run["io"] else []
     device += [("--threads", "yes")] if run["are_threads"] else []
     device += [(f"--{name}", ",".join(spans)) for name in ("above", "offline") if (spans := run.get(name))]
