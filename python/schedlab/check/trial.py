@@ -46,7 +46,7 @@ PROPERTIES = {
     "error": "sched_ext would end the policy, or it crashes or does not return",
     "stall": "a runnable task is not run until the watchdog ends the policy",
     "invariant": "an expression that the policy's header declares as @invariant is false after a callback",
-    "vtime": "a virtual time leaps, by 2^48 or more from that of the task queued before; if declared",
+    "vtime": "a virtual time leaps, by 2^56 or more from that of the task queued before; if declared",
     "work": "a CPU is idle beside a task that may run there, although the policy declares otherwise",
     "shares": "of two tasks on one CPU, one has had more than its share by more than the header declares",
     "priority": "a task waits beside a less urgent one that runs, for longer than the header declares",

@@ -48,7 +48,7 @@ _BEFORE = """#include <scx/common.bpf.h>
 
 
 #: In place of what queues a task by its virtual time, where the header says `@virtual-time yes`. Between two tasks
-#: that are queued one after the other lie a minute's work of the lightest at most, which is less than 2^48.
+#: that are queued one after the other lies a minute's work of the lightest at most: 2^52, in stride's 1/65536 ns.
 _VIRTUAL_TIME = """static u64 sl_vtime;
 static bool sl_has_vtime;
 
@@ -56,7 +56,7 @@ __attribute__((no_sanitize("thread"))) static u64 sl_checked_vtime(struct task_s
 {
 	u64 last = sl_vtime;
 
-	if (sl_has_vtime && (s64)(vtime - last) / (1LL << 48))
+	if (sl_has_vtime && (s64)(vtime - last) / (1LL << 56))
 		scx_bpf_error("virtual time of %s[%d] is %llu, and of the task that was queued before it %llu", p->comm, p->pid, vtime, last);
 	sl_has_vtime = true;
 	sl_vtime = vtime;
