@@ -109,6 +109,8 @@ int device_set(u64 latency, u64 per_kib, u64 call, u64 at_once);
 /* The verbs `read` and `write`. */
 int device_transfer(struct sl_player *p, u64 bytes, u32 chunk_bytes, u8 flags);
 
+/* Of the process @pid, 0: itself; CPU n is bit n of @mask. Return: 0, or a negative errno. */
+int bind_cpus(s32 pid, u64 mask);
 /* The calling process begins with its program. */
 void verbs_begin(void);
 /* The calling process has done its program; @parent may wait for it. */

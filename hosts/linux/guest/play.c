@@ -117,21 +117,6 @@ static int make_shared(struct run *run)
 	return 0;
 }
 
-/* The lower 64 CPUs are all that a guest has. */
-static void bind_cpus(const struct run *run, const struct sl_program_task *task)
-{
-	cpu_set_t set;
-	u32 cpu;
-
-	if (task->affinity == SL_PROGRAM_NONE)
-		return;
-	CPU_ZERO(&set);
-	for (cpu = 0; cpu < 64; cpu++)
-		if (sl_program_values(run->program)[task->affinity] >> cpu & 1)
-			CPU_SET(cpu, &set);
-	sched_setaffinity(0, sizeof(set), &set);
-}
-
 static void wait_for(u32 *word)
 {
 	while (!__atomic_load_n(word, __ATOMIC_ACQUIRE))
@@ -175,7 +160,8 @@ static void be_task(const struct run *run, u32 i)
 	prctl(PR_SET_TIMERSLACK, 1);
 	/* Policies print it, and the kernel's complaints name it. */
 	prctl(PR_SET_NAME, sl_program_string(run->program, task->name));
-	bind_cpus(run, task);
+	if (task->affinity != SL_PROGRAM_NONE)
+		bind_cpus(0, sl_program_values(run->program)[task->affinity]);
 	player.arrival_ns = await_arrival(s, me, task->arrival_ns);
 	verbs_begin();
 	me->result = sl_player_run(&player);

@@ -9,6 +9,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -126,11 +127,33 @@ static int join(struct sl_player *p, u32 object)
 	return groups_join(p->program, object + 1, getpid());
 }
 
+/* The lower 64 CPUs are all that a guest has. */
+int bind_cpus(s32 pid, u64 mask)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	for (u32 cpu = 0; cpu < 64; cpu++)
+		if (mask >> cpu & 1)
+			CPU_SET(cpu, &set);
+	return sched_setaffinity(pid, sizeof(set), &set) ? -errno : 0;
+}
+
+/* A task that has ended has its process until the end of the run. */
+static int change(struct sl_player *p, u32 task, u32 key, u64 value)
+{
+	s32 pid = task == SL_PROGRAM_NONE ? getpid() : shared_of(p)->tasks[task].pid;
+
+	if (key == SL_CHANGE_AFFINITY)
+		return bind_cpus(pid, sl_program_values(p->program)[value >> 32]);
+	if (key == TASK_ATTR_WEIGHT)
+		return setpriority(PRIO_PROCESS, pid, nice_of_weight(value)) ? -errno : 0;
+	return attrs_change(shared_of(p)->attrs_fd, pid, key, value);
+}
+
 static int set(struct sl_player *p, u32 key, u64 value)
 {
-	if (key == TASK_ATTR_WEIGHT)
-		return setpriority(PRIO_PROCESS, 0, nice_of_weight(value)) ? -errno : 0;
-	return attrs_change(shared_of(p)->attrs_fd, getpid(), key, value);
+	return change(p, SL_PROGRAM_NONE, key, value);
 }
 
 const struct sl_player_ops verbs = {
@@ -152,4 +175,5 @@ const struct sl_player_ops verbs = {
 	.spawn = spawn,
 	.wait = wait_children,
 	.set = set,
+	.change = change,
 };

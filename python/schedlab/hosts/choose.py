@@ -27,8 +27,8 @@ HOST_NAMES = tuple(_CLASSES)
 _MODULES = {name: f"{name}.host" for name in ("guest", "kernel", "linux")}
 #: Those in virtual time: the simulator, natively and as WebAssembly.
 VIRTUAL = ("sim", "wasm")
-#: Those where tasks may be in cgroups.
-WITH_GROUPS = (*VIRTUAL, "guest")
+#: Those where tasks may be in cgroups, and one may change another.
+SIM_OR_GUEST = (*VIRTUAL, "guest")
 
 
 def host_named(name: str) -> Host:

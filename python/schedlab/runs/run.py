@@ -35,7 +35,7 @@ from typing import Any
 
 from ..errors import PolicyError, SpecError, SpecFault, UsageError
 from ..files import make_folder, write_text
-from ..hosts.choose import VIRTUAL, WITH_GROUPS, build_for, engine_of
+from ..hosts.choose import SIM_OR_GUEST, build_for, engine_of
 from ..model import Execution
 from ..policy.build import BuiltPolicy, need_compiler
 from ..policy.find import Policy, Variant, find_policy, load_policy, parse_settings, policy_name
@@ -191,7 +191,7 @@ def finish(prepared: Prepared, runs: list[dict[str, Any]], *, is_interrupted: bo
 def _lacking(workload: Workload, host: str) -> list[str]:
     """What a workload needs that a host does not have."""
     changes = any(phase.verb == "change" for task in workload.tasks for phase, _ in walk(task.phases))
-    needs = [("has groups", workload.groups, WITH_GROUPS), ("changes tasks from outside", changes, VIRTUAL)]
+    needs = [("has groups", workload.groups, SIM_OR_GUEST), ("changes tasks from outside", changes, SIM_OR_GUEST)]
     return [
         f"workload '{workload.name}' {what}, which --host {host} lacks; hosts that have them: {', '.join(hosts)}"
         for what, is_needed, hosts in needs
