@@ -191,11 +191,11 @@ def finish(prepared: Prepared, runs: list[dict[str, Any]], *, is_interrupted: bo
 def _lacking(workload: Workload, host: str) -> list[str]:
     """What a workload needs that a host does not have."""
     changes = any(phase.verb == "change" for task in workload.tasks for phase, _ in walk(task.phases))
-    needs = [("has groups", workload.groups, SIM_OR_GUEST), ("changes tasks from outside", changes, SIM_OR_GUEST)]
+    needs = [("has groups", workload.groups), ("changes tasks from outside", changes)]
     return [
-        f"workload '{workload.name}' {what}, which --host {host} lacks; hosts that have them: {', '.join(hosts)}"
-        for what, is_needed, hosts in needs
-        if is_needed and host not in hosts
+        f"workload '{workload.name}' {what}, which --host {host} lacks; hosts that have them: {', '.join(SIM_OR_GUEST)}"
+        for what, is_needed in needs
+        if is_needed and host not in SIM_OR_GUEST
     ]
 
 
