@@ -1,19 +1,24 @@
 # SPDX-License-Identifier: MIT
 """In how many worlds `schedlab check` finds each bug of tests/check/bugs/, and how small it makes the first.
 
-    .venv/bin/python bench/check_bugs.py [--docs]
+    .venv/bin/python bench/check_bugs.py [--docs] [--on-linux NAME ...]
 
 `--docs` writes the table into docs/check.md. Worlds and sizes are the same on each machine,
-times are not. One process searches.
+times are not. One process searches. `--on-linux` makes another table: what a real kernel does with
+the smallest world of each bug that is named.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
+import os
 import re
 import statistics
+import subprocess
 import sys
+import tempfile
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -66,6 +71,23 @@ def row_of(path: Path) -> tuple[str, float, float]:
     return row, searched, small.seconds
 
 
+def linux_row_of(name: str) -> str:
+    """A line of the other table: the smallest world's machine and tasks, and what Linux makes of it."""
+    path = ROOT / "tests" / "check" / "bugs" / f"{name}.bpf.c"
+    wanted = re.search(r"@breaks (\w+)", path.read_text())[1]
+    with tempfile.TemporaryDirectory(prefix="schedlab-bugs-") as folder:
+        words = ["--property", wanted, "--worlds", str(NR_BATCHES * BATCH_WORLDS), "--on-linux", "--json"]
+        done = subprocess.run(
+            [sys.executable, "-m", "schedlab", "check", path, *words, "--out", folder],
+            capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(ROOT / "python")},
+        )  # fmt: skip
+    if done.returncode != 1:
+        return f"| `{name}` | {wanted} | {(done.stderr or 'not found').splitlines()[-1]} |\n"
+    (found,) = json.loads(done.stdout)["found"]
+    said = " ".join(found["on_linux"].split()).replace("|", "/")
+    return f"| `{name}` | {wanted} | {said[:200]} |\n"
+
+
 def write_into_docs(name: str, how: str, table: str) -> None:
     """Replace a table of docs/check.md."""
     write_between(name, f"On {datetime.now(UTC):%Y-%m-%d}, {how}:\n\n{table.rstrip()}", DOCS)
@@ -75,7 +97,15 @@ def main() -> None:
     """Print the table, and write it into the page where that is asked for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--docs", action="store_true", help="write it into docs/check.md")
+    parser.add_argument("--on-linux", nargs="+", metavar="NAME", help="run these bugs' findings in the guest")
     given = parser.parse_args()
+    if given.on_linux:
+        head = "| policy | property | on Linux |\n|---|---|---|\n"
+        rows = [linux_row_of(name) for name in given.on_linux]
+        print(head + "".join(rows))
+        if given.docs:
+            write_into_docs("linux table", f"seed {SEED}, in the guest", head + "".join(rows))
+        return
     table, times = HEAD, []
     print(HEAD, end="")
     for path in sorted((ROOT / "tests" / "check" / "bugs").glob("*.bpf.c")):

@@ -208,8 +208,8 @@ void sim_loop_begin(void)
 	sim_begin_machine_events();
 }
 
-/* Run to the end: all tasks ended, the horizon, or a failure of the program. */
-void sim_loop(void)
+/* Run to the end: all tasks ended, the horizon, or a failure of the program. gdb.py stops here. */
+__noinline void sim_loop(void)
 {
 	if (sim.options->dump_at_ns)
 		sim_heap_push(sim.options->dump_at_ns, SIM_EVENT_DUMP, 0);

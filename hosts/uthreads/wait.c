@@ -104,7 +104,7 @@ static __noinline int wait_until_taken(struct ut_thread *self, struct ut_queue *
 	for (;;) {
 		ut_prepare_block(self, wait, object);
 		err = ut_why_leave(self, wait, until_ns);
-		if (err && self->queue == q)
+		if (err && READ_ONCE(self->queue) == q)
 			break;
 		sl_unlock(lock);
 		if (!err && smp_load_acquire(&self->queue))

@@ -50,7 +50,7 @@ WRONG = {
     "stalls": ("stall", r"^runnable task stall: \w+\[\d\] failed to run for \d\.\d+s\n.*stalls\.bpf\.c:7: void"),
     "unknown_dsq": ("policy", r"non-existent DSQ 0x63\n.*unknown_dsq\.bpf\.c:9: scx_bpf_dsq_insert\(p, 0x63"),
     "gives_up": ("policy", r"^scx_bpf_error: gives_up: enough after 3\n.*gives_up\.bpf\.c:14: scx_bpf_error"),
-    "no_null_check": ("policy", r"attr->burst_ns.*no_null_check\.bpf\.c:12\n(.*\n)*R0 invalid mem access 'map_value_or_null'"),
+    "no_null_check": ("policy", r"^refused by Linux: no_null_check\.bpf\.c:12: .*attr->burst_ns.*\nR0 invalid mem access 'map_value_or_null'"),
 }  # fmt: skip
 
 

@@ -157,6 +157,8 @@ def save_all(
 
 def try_on_linux(saved: Saved, world: World, finding: Finding, built: BuiltPolicy) -> Saved:
     """Run a failure in a real kernel: it is confirmed, not seen, or why it could not be tried."""
+    from ..hosts.guest.host import REFUSED
+
     if saved.run is None:
         return replace(
             saved, on_linux="not tried on Linux: invariants, chosen interleavings and events are schedlab's"
@@ -174,7 +176,9 @@ def try_on_linux(saved: Saved, world: World, finding: Finding, built: BuiltPolic
     folder = Path(run["directory"])
     kernel = json.loads((folder / "run.json").read_text())["environment"].get("guest_kernel", "Linux")
     seen = broken_by(run["error_kind"], run["error"] or "")
-    if seen == finding.broken:
+    if (run["error"] or "").startswith(REFUSED):
+        text = f"not run on Linux ({kernel}): {run['error']}"
+    elif seen == finding.broken:
         text = f"confirmed on Linux ({kernel}): {run['error']}"
     elif seen is None:
         text = f"not seen on Linux ({kernel}): only as schedlab"

@@ -38,6 +38,7 @@ _LABELS = {
     "makespan_ns": "makespan",
     "cpu_utilisation": "CPU utilisation",
     "overhead_share": "share of overhead",
+    "energy_j": "energy",
     "overhead_ns": "time in the scheduler",
     "user_ns": "user time",
     "system_ns": "system time",

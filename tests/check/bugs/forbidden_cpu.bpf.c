@@ -10,8 +10,10 @@
 #define OWN_ENQUEUE
 void BPF_STRUCT_OPS(bug_enqueue, struct task_struct *p, u64 enq_flags)
 {
-	s32 cpu = scx_bpf_pick_idle_cpu(scx_bpf_get_online_cpumask(), 0);
+	const struct cpumask *online = scx_bpf_get_online_cpumask();
+	s32 cpu = scx_bpf_pick_idle_cpu(online, 0);
 
+	scx_bpf_put_cpumask(online);
 	if (cpu < 0)
 		scx_bpf_dsq_insert(p, SHARED, SCX_SLICE_DFL, enq_flags);
 	else

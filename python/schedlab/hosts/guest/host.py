@@ -43,12 +43,15 @@ from .policies import (
     spans_of,
     unavailable_reason,
 )
+from .verify import reason_of
 
 if TYPE_CHECKING:
     from ...program.file import Program
 
 #: The guest forks them one by one before time 0.
 TASKS_MAX = 4000
+#: How the error of a policy begins that did not come to run.
+REFUSED = "refused by Linux: "
 
 
 @dataclass(frozen=True)
@@ -142,7 +145,7 @@ def _outcome(job: Job, answer: Answer, program: Program) -> Outcome:
         "tick_ns": answer.tick_ns or None,
     }
     if answer.refusal:
-        return Outcome(error=answer.error, error_kind="policy", **about)
+        return Outcome(error=REFUSED + reason_of(answer.refusal), error_kind="policy", **about)
     if answer.fatal or answer.trace is None:
         why = "; ".join(answer.fatal) or "the guest played nothing"
         return Outcome(error=why, error_kind="host", **about)
