@@ -39,6 +39,7 @@ from schedlab.policy.find import load_policy
 from schedlab.policy.launch_file import for_machine
 from schedlab.policy.published import main_file
 from schedlab.program.compiler import compile_workload
+from schedlab.workload.find import load_workload
 from schedlab.workload.spec import parse_workload
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "upstream.md"
@@ -83,7 +84,8 @@ CHOICE = (
     ),
     ("server/web", "the backup's CPUs", "backup", "run_ns", lambda values: sum(values) / WEB_NS),
 )
-CHOICE_BASELINE, CHOICE_SEEDS, WEB_NS = "eevdf", 10, 2.5e9
+CHOICE_BASELINE, CHOICE_SEEDS = "eevdf", 10
+WEB_NS = load_workload("server/web").horizon_ns
 CHOICE_MACHINE = {"cpus": 8, "topology": "llc=4", "tick": "4ms"}
 #: Of this machine, as `schedlab record` measures them; a migration is a few cache misses.
 CHOICE_COSTS = {"switch_ns": "1us", "wakeup_ns": "1us", "migrate_ns": "5us"}
@@ -96,7 +98,7 @@ def source_of(folder: Path, name: str) -> Path | None:
 
 
 def first_error(text: str) -> str:
-    """The first thing that a compiler's or a run's message complains of, in one line, without its place.
+    r"""The first thing that a compiler's or a run's message complains of, in one line, without its place.
 
     >>> first_error("a.c: does not compile:\na.c:3:1: error: 'x' undeclared (first use)\n")
     "'x' undeclared"
