@@ -19,6 +19,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -43,12 +44,17 @@ HEAD = (
 )
 
 
+def broken_by(path: Path) -> str:
+    """The property that a policy says it breaks."""
+    return re.search(r"@breaks (\w+)", path.read_text())[1]
+
+
 def row_of(path: Path) -> tuple[str, float, float]:
     """A line of the table, and seconds of search (infinite: not found) and shrinking.
 
     The line tells of the batch in which a policy fails as it says it does.
     """
-    wanted = re.search(r"@breaks (\w+)", path.read_text())[1]
+    wanted = broken_by(path)
     built = build_policy(load_policy(str(path)))
     task = Task(built, frozenset(PROPERTIES) - {"worse"}, seed=SEED, races="@interleaved" in path.read_text())
     begun = time.monotonic()
@@ -72,9 +78,9 @@ def row_of(path: Path) -> tuple[str, float, float]:
 
 
 def linux_row_of(name: str) -> str:
-    """A line of the other table: the smallest world's machine and tasks, and what Linux makes of it."""
+    """A line of the other table: what Linux makes of the smallest world."""
     path = ROOT / "tests" / "check" / "bugs" / f"{name}.bpf.c"
-    wanted = re.search(r"@breaks (\w+)", path.read_text())[1]
+    wanted = broken_by(path)
     with tempfile.TemporaryDirectory(prefix="schedlab-bugs-") as folder:
         words = ["--property", wanted, "--worlds", str(NR_BATCHES * BATCH_WORLDS), "--on-linux", "--json"]
         done = subprocess.run(
@@ -84,8 +90,8 @@ def linux_row_of(name: str) -> str:
     if done.returncode != 1:
         return f"| `{name}` | {wanted} | {(done.stderr or 'not found').splitlines()[-1]} |\n"
     (found,) = json.loads(done.stdout)["found"]
-    said = " ".join(found["on_linux"].split()).replace("|", "/")
-    return f"| `{name}` | {wanted} | {said[:200]} |\n"
+    said = textwrap.shorten(found["on_linux"].replace("|", "/"), 200, placeholder=" ...")
+    return f"| `{name}` | {wanted} | {said} |\n"
 
 
 def write_into_docs(name: str, how: str, table: str) -> None:

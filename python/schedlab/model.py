@@ -57,7 +57,6 @@ _PARTS = ("smt", "llc", "node")
 #: The fastest CPU, at its highest clock frequency.
 CAPACITY_MAX = 1024
 _CAPACITY = r"[0-9]{1,4}(-[0-9]{1,4})?=[0-9]{1,4}"
-_CAPACITY_PARTS = r"([0-9]+)(?:-([0-9]+))?=([0-9]+)"
 _TOPOLOGY = r"((smt|llc|node)=[0-9]{1,9}(,(smt|llc|node)=[0-9]{1,9})*)?"
 
 
@@ -229,14 +228,16 @@ def parse_capacity(flag: str, given: Any) -> str:
         raise UsageError(f"{flag} {text}: should read 0-3=1024,4-7=512, CPUs and what they do of 1024")
     problems, seen = [], set[int]()
     for item in text.split(",") if text else []:
-        first, last, value = (int(number or -1) for number in re.match(_CAPACITY_PARTS, item).groups())  # type: ignore[union-attr]
-        cpus = range(first, max(first, last) + 1)
-        if not first <= (first if last < 0 else last) < CPUS_MAX:
+        named, _, value = item.partition("=")
+        first, _, end = named.partition("-")
+        last = int(end or first)
+        cpus = range(int(first), max(int(first), last) + 1)
+        if not int(first) <= last < CPUS_MAX:
             problems.append(f"{flag} {item}: CPUs must be 0 to {CPUS_MAX - 1}, the lower one first")
         elif seen.intersection(cpus):
             problems.append(f"{flag} {item}: a CPU is given twice; name each once")
-        elif not 1 <= value <= CAPACITY_MAX:
-            problems.append(f"{flag} {item}: a capacity must be 1 to {CAPACITY_MAX} (got {value})")
+        elif not 1 <= int(value) <= CAPACITY_MAX:
+            problems.append(f"{flag} {item}: a capacity must be 1 to {CAPACITY_MAX} (got {int(value)})")
         seen.update(cpus if len(cpus) <= CPUS_MAX else ())
     if problems:
         raise UsageError("\n".join(problems))

@@ -161,7 +161,8 @@ def try_on_linux(saved: Saved, world: World, finding: Finding, built: BuiltPolic
 
     if saved.run is None:
         return replace(
-            saved, on_linux="not tried on Linux: invariants, chosen interleavings and events are schedlab's"
+            saved,
+            on_linux="not tried on Linux: invariants, virtual times, chosen interleavings and events are schedlab's",
         )
     if saved.world is None or world.topology or world.n_cpus > LINUX_CPUS_MAX:
         return replace(
