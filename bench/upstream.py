@@ -7,8 +7,8 @@
 
 FOLDER is a checkout of `sched-ext/scx`; nothing of it is copied. Each scheduler is compiled,
 given what `policies/launch` has for it, and run in the simulator on each workload and number of
-CPUs, with seed 1. A cell says how many of the workloads ended with consistency ok; the last column
-says why not all. With `--write` the table in docs/upstream.md is replaced. With `--speed` each runs 200 tasks that
+CPUs, with seed 1. A cell says how many of the workloads ended with consistency ok, or that the scheduler's own user half
+does not take such a machine; the last column says why not all. With `--write` the table in docs/upstream.md is replaced. With `--speed` each runs 200 tasks that
 run and sleep 1 ms in turn, on 16 CPUs, without records: switches per second of CPU time, the maximum of five runs.
 With `--choose` each runs the workloads of `workloads/server` beside `eevdf`, which is Linux's default, on eight CPUs
 with two caches; the table says what a user notices, means over ten seeds.
@@ -54,6 +54,8 @@ WORKLOADS = (
 )
 CPUS = (1, 4, 16)
 TIMEOUT = "60s"
+#: What a launch file's `SL_REFUSE()` says, before the place.
+REFUSES = "its user half refuses this machine: "
 SPEED = """
 [workload]
 title = "Tasks that run and sleep"
@@ -119,6 +121,11 @@ def try_scheduler(source: Path, workloads: list[str], cpus: list[int]) -> list[s
     for number in cpus:
         with tempfile.TemporaryDirectory(prefix="schedlab-upstream-") as out:
             runs = schedlab.run(workloads, str(source), cpus=number, out=out, timeout=TIMEOUT).runs.to_dicts()
+        refusals = [run["error"].partition(REFUSES)[2] for run in runs if REFUSES in (run["error"] or "")]
+        if len(refusals) == len(runs):
+            cells.append("refused by the scheduler")
+            reasons.append(f"{number} CPUs: {refusals[0].partition(': ')[2]}")
+            continue
         failed = [
             f"{run['workload']}: {run['error'] or 'consistency ' + run['consistency']}"
             for run in runs

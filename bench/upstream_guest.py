@@ -54,8 +54,8 @@ RUNS = (("mix", 1), ("web", 1), ("mix", 2))
 #: Means of so many are compared: one decision that goes the other way makes another 99th percentile.
 SEEDS = (1, 2, 3, 4)
 BOUNDS = (SHARE_POINTS, SWITCHES, RESPONSE, P99_TICKS)
-#: A task leaves its group as it ends, as in Linux with autogroups.
-EXITS = ("--exits", "regroup")
+#: A task leaves its group as it ends, as in Linux with autogroups; and the guest has no user half's thread.
+LIKE_THE_GUEST = (("--exits", "regroup"), ("--user-thread", "off"))
 #: Slices are multiples of the tick: one begins after the switch, so it ends one tick later.
 PUBLISHED_COSTS = COSTS | {"switch_ns": 2_000}
 TABLE = "guest table"
@@ -144,7 +144,7 @@ def agreement(workload: str, source: Path) -> tuple[str, str]:
                         session,
                         seed_more=seed_more,
                         costs=costs,
-                        options=[EXITS, *([("--above", text)] if (text := above(records)) else [])],
+                        options=[*LIKE_THE_GUEST, *([("--above", text)] if (text := above(records)) else [])],
                     )
                 )
                 for run, records in zip(runs, real, strict=True)

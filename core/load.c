@@ -47,6 +47,17 @@ static sl_cold int refuse_ops(int err, const char *fmt, ...)
 	return err;
 }
 
+/* For launch files. Context: in sl_policy.start(). */
+int sl_scx_launch_refuse(const char *fmt, ...)
+{
+	__builtin_va_list args;
+
+	__builtin_va_start(args, fmt);
+	sl_format(sl_core.exit_msg, sizeof(sl_core.exit_msg), fmt, args);
+	__builtin_va_end(args);
+	return -EINVAL;
+}
+
 #define OPS_FLAGS							\
 	(SCX_OPS_KEEP_BUILTIN_IDLE | SCX_OPS_ENQ_LAST |			\
 	 SCX_OPS_ENQ_EXITING | SCX_OPS_ENQ_MIGRATION_DISABLED |		\
@@ -229,9 +240,8 @@ static int enable(const struct sl_policy *policy, bool is_live)
 		WRITE_ONCE(sl_core.exit_claimed, 1);
 		err = policy->start();
 		WRITE_ONCE(sl_core.exit_claimed, 0);
-		if (err)
-			refuse_ops(err, "its launch() or a SEC(\"syscall\") program returned %d",
-				   err);
+		if (err && !sl_core.exit_msg[0])
+			refuse_ops(err, "its launch() returned %d", err);
 	}
 	if (!err)
 		err = SL_CALL_ERR(this_cpu, ops->init, init, NULL);

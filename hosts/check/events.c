@@ -133,7 +133,7 @@ static void pin_task(struct event *e)
 {
 	struct sim_task *t = sim.cpus[e->which].running;
 
-	if (!t || t == sim.user_half || t->core.p.migration_disabled) {
+	if (!t || t >= sim.tasks_end || t->core.p.migration_disabled) {
 		e->is_over = true;
 		return;
 	}

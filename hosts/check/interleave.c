@@ -262,6 +262,7 @@ static s32 heap_cpu(void)
 	if (sim_heap_first_key / 4 != sim_now_ns)
 		return -1;
 	switch (sim_heap_first(&task)) {
+	case SIM_EVENT_POLL:
 	case SIM_EVENT_WAKE:
 	case SIM_EVENT_DEVICE:
 		return sim_woken_on(task);

@@ -24,6 +24,7 @@
 #define CALLS_MAX 16
 static struct {
 	int (*program)(void *input);
+	char name[64];
 	u64 input; /* two s32, which is what those that are known take */
 } calls[CALLS_MAX];
 static u32 nr_calls;
@@ -41,8 +42,12 @@ static int run_calls(void)
 {
 	int err = launch ? launch() : 0;
 
-	for (u32 i = 0; !err && i < nr_calls; i++)
+	for (u32 i = 0; !err && i < nr_calls; i++) {
 		err = calls[i].program(&calls[i].input);
+		if (err)
+			sl_scx_launch_refuse("its SEC(\"syscall\") program %s returned %d",
+					     calls[i].name, err);
+	}
 	return err;
 }
 
@@ -62,6 +67,7 @@ static int add_call(const struct sl_policy_file *file, const char *text, const c
 		return -EINVAL;
 	}
 	calls[nr_calls].program = program;
+	snprintf(calls[nr_calls].name, sizeof(calls[nr_calls].name), "%s", dot + 1);
 	calls[nr_calls++].input = strtoull(input, NULL, 0);
 	file->policy->start = run_calls;
 	return 0;
@@ -103,6 +109,9 @@ int sl_policy_file_open(struct sl_policy_file *file, const char *path, char *why
 	}
 	opened.user_half = (void (*)(void))sl_policy_object_symbol(&opened, "sl_user_half", &bytes);
 	opened.user_half_ns = sl_policy_object_symbol(&opened, "sl_user_half_ns", &bytes);
+	opened.user_thread = (void (*)(void))sl_policy_object_symbol(&opened, "sl_user_thread",
+								     &bytes);
+	opened.user_thread_ns = sl_policy_object_symbol(&opened, "sl_user_thread_ns", &bytes);
 	*file = opened;
 	return 0;
 }

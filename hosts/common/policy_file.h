@@ -14,11 +14,13 @@ struct sl_policy;
 /* All 0: none is open. */
 struct sl_policy_file {
 	struct sl_policy *policy;
-	void *handle;		 /* the platform's */
-	bool is_published;	 /* its faults are BPF's; see bpf_faults.h */
-	int (*launch)(void);	 /* what of the user half is in C, or NULL */
-	void (*user_half)(void); /* of its launch file, or NULL */
-	const u64 *user_half_ns; /* CPU time that a call stands for */
+	void *handle;		   /* the platform's */
+	bool is_published;	   /* its faults are BPF's; see bpf_faults.h */
+	int (*launch)(void);	   /* what of the user half is in C, or NULL */
+	void (*user_half)(void);   /* of its launch file, or NULL */
+	const u64 *user_half_ns;   /* CPU time that a call stands for */
+	void (*user_thread)(void); /* the same of another thread, ... */
+	const u64 *user_thread_ns; /* ... its period and CPU time, shape (2,) */
 };
 
 /* What is done where launch() calls a program (include/scx/launch.h); NULL: that alone. */

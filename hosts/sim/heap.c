@@ -17,7 +17,7 @@
 #include "sim.h"
 
 /* The lower bits of `order`: kind and task, which need no place of their own. */
-#define KIND_BITS 3
+#define KIND_BITS 4
 #define TASK_BITS 20
 _Static_assert(SL_PROGRAM_TASKS_MAX <= 1 << TASK_BITS, "a task's number fits");
 

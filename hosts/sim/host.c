@@ -76,7 +76,7 @@ struct sl_task *sl_host_task(s32 pid)
 {
 	struct sl_task *t;
 
-	if (pid < 1 || (u32)pid > sim.nr_tasks + !!sim.user_half)
+	if (pid < 1 || (u32)pid > sim.nr_tasks + sim.nr_user_tasks)
 		return NULL;
 	t = &sim.tasks[pid - 1].core;
 	return t->is_attached ? t : NULL;

@@ -32,6 +32,13 @@ static enum sim_next sleep_until(struct sim_task *t, u64 at_ns)
 	return SIM_NEXT_BLOCK;
 }
 
+/* The thread of the policy's user half sleeps for its period. A wake-up of it ends no deadlock. */
+void sim_user_thread_sleep(struct sim_task *t)
+{
+	sim_heap_push(sim_now_ns + sim_policy_file.user_thread_ns[0] + sim.options->costs.wakeup_ns,
+		      SIM_EVENT_POLL, t->player.task);
+}
+
 /* ---- what player/objects.c asks ------------------------------------------ */
 
 void sl_wait_block(struct sl_waiter *w, const char *why)
@@ -147,9 +154,10 @@ static void exit_task(struct sim_task *t)
 }
 
 /* What comes next while a transfer is not over, or for a policy's user half. */
-enum { VERB_TRANSFER = SL_NR_VERBS, VERB_USER_HALF };
+enum { VERB_TRANSFER = SL_NR_VERBS, VERB_USER_HALF, VERB_USER_THREAD };
 static const struct sl_program_op transfer_op = { .verb = VERB_TRANSFER };
 const struct sl_program_op sim_user_half_op = { .verb = VERB_USER_HALF };
+const struct sl_program_op sim_user_thread_op = { .verb = VERB_USER_THREAD };
 
 static void begin_transfer(struct sim_task *t, const struct sl_program_op *io)
 {
@@ -391,20 +399,26 @@ static bool is_kicked(void)
 	return sim.cpus[sim_cpu_idx].resched_at_ns <= sim_now_ns;
 }
 
-/* A round of the policy's user half: its time, what it does, and a yield. */
-static enum sim_next play_user_half(struct sim_task *t)
+/* A round of the policy's user half: its time, what it does, and a yield or, of its thread, a sleep. */
+static enum sim_next play_user_half(struct sim_task *t, bool is_thread)
 {
 	const struct sl_policy_file *file = &sim_policy_file;
 
 	t->is_in_call = !t->is_in_call;
 	if (t->is_in_call) {
-		t->remaining_ns = *file->user_half_ns;
+		t->remaining_ns = is_thread ? file->user_thread_ns[1] : *file->user_half_ns;
 		return SIM_NEXT_RUN;
 	}
 	if (sl_report().is_bypassed)
 		return block(t, "end");
-	file->user_half();
-	return SIM_NEXT_YIELD;
+	if (!is_thread) {
+		file->user_half();
+		return SIM_NEXT_YIELD;
+	}
+	file->user_thread();
+	sim_prepare_block(t);
+	sim_user_thread_sleep(t);
+	return SIM_NEXT_BLOCK;
 }
 
 /* Ops beside RUN and SLEEP. Return: see do_op(). */
@@ -416,8 +430,8 @@ static __noinline enum sim_next do_other_op(struct sim_task *t, const struct sl_
 		return SIM_NEXT_YIELD;
 	if (op->verb == VERB_TRANSFER)
 		return transfer(t);
-	if (op->verb == VERB_USER_HALF)
-		return play_user_half(t);
+	if (op->verb == VERB_USER_HALF || op->verb == VERB_USER_THREAD)
+		return play_user_half(t, op->verb == VERB_USER_THREAD);
 	if (op->verb == SL_VERB_EXIT && sim.options->exits_regroup && !t->has_left) {
 		/* The CPU looks whether it may go on: its slice may be used up since the tick. */
 		t->has_left = true;

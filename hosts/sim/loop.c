@@ -106,6 +106,10 @@ void sim_handle_heap(void)
 	case SIM_EVENT_MACHINE:
 		sim_machine_event();
 		break;
+	case SIM_EVENT_POLL:
+		sim_set_cpu(sim_woken_on(task));
+		sim_wake_user_thread(task);
+		break;
 	case SIM_EVENT_ABOVE:
 		sim_above_begin((u32)(task - sim.tasks));
 		break;

@@ -20,6 +20,7 @@ const struct sim_options sim_default_options = {
 	.nr_cpus = 1,
 	.arrivals = "start",
 	.exits = "once",
+	.user_thread = "on",
 	.tick_ns = 1000000,
 	.callback_limit_ms = 2000,
 	.device = { .latency_ns = 100000, .ns_per_kib = 1000, .call_ns = 1000, .depth = 1 },
@@ -42,6 +43,12 @@ static int check(struct sim_options *o, char *why, u32 why_bytes)
 			 o->exits);
 		return -1;
 	}
+	o->has_no_user_thread = !strcmp(o->user_thread, "off");
+	if (!o->has_no_user_thread && strcmp(o->user_thread, "on")) {
+		snprintf(why, why_bytes, "--user-thread: '%.80s' is neither 'on' nor 'off'",
+			 o->user_thread);
+		return -1;
+	}
 	if (sim_above_parse(o, why, why_bytes) || sim_speed_parse(o, why, why_bytes))
 		return -1;
 	if (o->costs.tick_ns >= o->tick_ns) {
@@ -56,19 +63,18 @@ static int check(struct sim_options *o, char *why, u32 why_bytes)
 /* Return: 0, or -1 with @why filled in. --serve and --help are main()'s. */
 int sim_parse(struct sim_options *o, int argc, char **argv, char *why, u32 why_bytes)
 {
-	struct sim_costs *c = &o->costs;
 	const struct sl_option costs[] = {
-		{ "switch_ns", 0, 1000000000, .to64 = &c->switch_ns },
-		{ "leave_ns", 0, 1000000000, .to64 = &c->leave_ns },
-		{ "migrate_ns", 0, 1000000000, .to64 = &c->migrate_ns },
-		{ "migrate_llc_ns", 0, 1000000000, .to64 = &c->migrate_llc_ns },
-		{ "migrate_node_ns", 0, 1000000000, .to64 = &c->migrate_node_ns },
-		{ "start_ns", 0, 1000000000, .to64 = &c->start_ns },
-		{ "exit_ns", 0, 1000000000, .to64 = &c->exit_ns },
-		{ "call_ns", 0, 1000000000, .to64 = &c->call_ns },
-		{ "wakeup_ns", 0, 1000000000, .to64 = &c->wakeup_ns },
-		{ "tick_ns", 0, 1000000000, .to64 = &c->tick_ns },
-		{ "ipi_ns", 0, 1000000000, .to64 = &c->ipi_ns },
+		{ "switch_ns", 0, 1000000000, .to64 = &o->costs.switch_ns },
+		{ "leave_ns", 0, 1000000000, .to64 = &o->costs.leave_ns },
+		{ "migrate_ns", 0, 1000000000, .to64 = &o->costs.migrate_ns },
+		{ "migrate_llc_ns", 0, 1000000000, .to64 = &o->costs.migrate_llc_ns },
+		{ "migrate_node_ns", 0, 1000000000, .to64 = &o->costs.migrate_node_ns },
+		{ "start_ns", 0, 1000000000, .to64 = &o->costs.start_ns },
+		{ "exit_ns", 0, 1000000000, .to64 = &o->costs.exit_ns },
+		{ "call_ns", 0, 1000000000, .to64 = &o->costs.call_ns },
+		{ "wakeup_ns", 0, 1000000000, .to64 = &o->costs.wakeup_ns },
+		{ "tick_ns", 0, 1000000000, .to64 = &o->costs.tick_ns },
+		{ "ipi_ns", 0, 1000000000, .to64 = &o->costs.ipi_ns },
 		{ .name = NULL },
 	};
 	const struct sl_option work[] = {
@@ -106,6 +112,7 @@ int sim_parse(struct sim_options *o, int argc, char **argv, char *why, u32 why_b
 		{ "--no-fork", .flag = &o->no_fork },
 		{ "--arrivals", .text = &o->arrivals },
 		{ "--exits", .text = &o->exits },
+		{ "--user-thread", .text = &o->user_thread },
 		{ "--above", .text = &o->above },
 		{ "--offline", .text = &o->offline },
 		{ "--capacity", .text = &o->capacity },

@@ -34,16 +34,15 @@ static void write_all(const void *data, u64 bytes)
 static size_t hide_user_half(void)
 {
 	size_t nr = 0, nr_all = (size_t)(sim_record_at - buffer);
-	u32 pid = sim.user_half ? (u32)sim.user_half->core.p.pid : 0;
 
-	if (!pid)
+	if (!sim.nr_user_tasks)
 		return nr_all;
 	for (size_t i = 0; i < nr_all; i++) {
 		struct sl_record r = buffer[i];
 
-		if (r.task == pid && r.kind != SL_RECORD_STOP)
+		if (r.task > sim.nr_tasks && r.kind != SL_RECORD_STOP)
 			continue;
-		if (r.task == pid) {
+		if (r.task > sim.nr_tasks) {
 			r.task = 0;
 			r.kind = SL_RECORD_OVERHEAD;
 			r.flags = SL_OVERHEAD_USER_HALF;

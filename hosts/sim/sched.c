@@ -35,7 +35,7 @@ static void end_run(struct sim_cpu *c)
 {
 	u64 ran_ns = sim_now_ns - c->run_start_ns - c->stolen_ns;
 
-	if (unlikely(c->running == sim.user_half))
+	if (unlikely(c->running >= sim.tasks_end))
 		c->overhead_ns += ran_ns;
 	else
 		c->busy_ns += ran_ns;
@@ -169,6 +169,15 @@ void sim_start(struct sim_task *t, struct sim_task *parent)
 
 	sl_task_start(sim_core_cpu, &t->core, was_there ? SCX_WAKE_TTWU : SCX_WAKE_FORK,
 		      parent ? parent->core.p.pid : 0);
+}
+
+/* It begins asleep. */
+void sim_wake_user_thread(struct sim_task *t)
+{
+	if (t->core.state == SL_TASK_NEW)
+		sl_task_start(sim_core_cpu, &t->core, SCX_WAKE_TTWU, 0);
+	else
+		sim_wake(t, 0, 0);
 }
 
 /* Only the part of a switch that lies within the run was spent. */

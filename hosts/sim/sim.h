@@ -105,6 +105,8 @@ struct sim_options {
 	const char *arrivals;
 	const char *above, *offline; /* above.c; NULL: no task is, no CPU */
 	const char *capacity;	     /* speed.c; NULL: all CPUs are alike */
+	const char *user_thread;
+	bool has_no_user_thread; /* as in Linux's guest */
 	const char *exits;
 	bool exits_regroup; /* a task that ends leaves its group first */
 	/* Tasks exist before, asleep: all, as in Linux's guest, or those not spawned. */
@@ -162,6 +164,7 @@ enum sim_event_kind {
 	SIM_EVENT_DUMP,
 	SIM_EVENT_MACHINE, /* of hosts/check: events.c */
 	SIM_EVENT_ABOVE,   /* task: the entry of the list in above.c */
+	SIM_EVENT_POLL,	   /* task: wake it, the user half's thread */
 	SIM_EVENT_WAKE,	   /* task: wake it */
 	SIM_EVENT_DEVICE,  /* task: its request is done */
 };
@@ -197,7 +200,8 @@ struct sim {
 	const void *program;
 	struct sim_task *tasks;
 	u32 nr_tasks;		    /* of the program */
-	struct sim_task *user_half; /* of the policy, behind those; NULL: none */
+	u32 nr_user_tasks;	    /* of the policy's user half: 0 to 2, ... */
+	struct sim_task *tasks_end; /* ... from here on */
 	u32 nr_left;		    /* not yet ended */
 	u32 nr_started;
 	u32 *arrivals; /* task numbers by arrival */
@@ -261,6 +265,7 @@ void sim_take(struct sim_cpu *c);
 void sim_give_back(struct sim_cpu *c);
 int sim_attach(struct sim_task *t, const struct task_attr *attr, struct sim_task *parent);
 void sim_start(struct sim_task *t, struct sim_task *parent);
+void sim_wake_user_thread(struct sim_task *t);
 void sim_cpu_end_all(void);
 
 /* cpu.c */
@@ -278,8 +283,10 @@ enum sim_next {
 	SIM_NEXT_RUN = SL_NR_WHYS, /* its task: remaining_ns is set, or the next op is due */
 	SIM_NEXT_NOTHING,
 };
-extern const struct sl_program_op sim_user_half_op; /* it is never over */
+/* They are never over. */
+extern const struct sl_program_op sim_user_half_op, sim_user_thread_op;
 enum sim_next sim_interpret(struct sim_task *t);
+void sim_user_thread_sleep(struct sim_task *t);
 void sim_task_attach_all(void);
 void sim_task_begin(struct sim_task *t, struct sim_task *parent);
 

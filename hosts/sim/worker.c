@@ -168,9 +168,10 @@ static void create_tasks(void)
 	sim.groups = create_groups();
 	if (sim.is_over)
 		return;
-	sim.tasks = sl_host_alloc((sim.nr_tasks + 1ULL) * sizeof(struct sim_task));
+	sim.tasks = sl_host_alloc(((u64)sim.nr_tasks + sim.nr_user_tasks) * sizeof(struct sim_task));
 	sim.arrivals = sl_host_alloc(sim.nr_tasks * sizeof(u32));
 	SL_ASSERT(sim.tasks && sim.arrivals);
+	sim.tasks_end = sim.tasks + sim.nr_tasks;
 	for (u32 i = 0, own = 0; i < sim.nr_tasks; i++) {
 		struct sim_task *t = &sim.tasks[i];
 
@@ -193,25 +194,32 @@ static void create_tasks(void)
 	qsort(sim.arrivals, sim.nr_arrivals, sizeof(u32), by_arrival);
 }
 
-/* It exists before all tasks, and never ends. Return: whether it is there, or none needed. */
+/*
+ * The policy's user half: the task that decides, and one that sleeps at first. They exist before
+ * all tasks, and never end. Return: whether they are there.
+ */
 static bool start_user_half(void)
 {
-	struct sim_task *t = &sim.tasks[sim.nr_tasks];
+	for (u32 i = 0; i < sim.nr_user_tasks; i++) {
+		u32 number = sim.nr_tasks + i;
+		struct sim_task *t = &sim.tasks[number];
+		bool is_thread = i || !sim_policy_file.user_half;
 
-	if (!sim_policy_file.user_half)
-		return true;
-	sim.user_half = t;
-	sl_task_setup(&t->core, sim.nr_tasks, (s32)sim.nr_tasks + 1,
-		      sim_policy_file.policy->ops->name);
-	t->waiter.task = t;
-	t->player.task = sim.nr_tasks;
-	t->player.next = &sim_user_half_op;
-	if (!sim_attach(t, &(struct task_attr){ 0 }, NULL)) {
-		sim_start(t, NULL);
-		return true;
+		sl_task_setup(&t->core, number, (s32)number + 1, sim_policy_file.policy->ops->name);
+		t->waiter.task = t;
+		t->player.task = number;
+		t->player.next = is_thread ? &sim_user_thread_op : &sim_user_half_op;
+		if (sim_attach(t, &(struct task_attr){ 0 }, NULL)) {
+			sim_fail("policy", 0,
+				 "no room for the policy's user half: the task_attrs map is full");
+			return false;
+		}
+		if (is_thread)
+			sim_user_thread_sleep(t);
+		else
+			sim_start(t, NULL);
 	}
-	sim_fail("policy", 0, "no room for the policy's user half: the task_attrs map is full");
-	return false;
+	return true;
 }
 
 static void create_objects(void)
@@ -242,7 +250,7 @@ static void create_machine(const struct sim_options *o)
 {
 	struct sl_config config = {
 		.nr_cpus = o->nr_cpus,
-		.tasks_max = sim.nr_tasks + !!sim_policy_file.user_half,
+		.tasks_max = sim.nr_tasks + sim.nr_user_tasks,
 		.smt_of_cpu = groups_of(o->nr_cpus, o->smt),
 		.llc_of_cpu = groups_of(o->nr_cpus, o->llc),
 		.node_of_cpu = groups_of(o->nr_cpus, o->node),
@@ -328,6 +336,8 @@ static bool set_up(struct sim_options *o)
 	}
 	sim.nr_tasks = sl_program_header(sim.program)->nr_tasks;
 	sim.nr_left = sim.nr_tasks;
+	sim.nr_user_tasks = !!sim_policy_file.user_half +
+			    (sim_policy_file.user_thread && !o->has_no_user_thread);
 	if (o->nr_cpus < sl_program_header(sim.program)->nr_cpus_min)
 		sim_fail("usage", 0, "the program needs more CPUs than this run has");
 	if (!sim.is_over)

@@ -86,6 +86,8 @@ int ut_policy_open(const char *path, const char *const *sets)
 			return ut_fail(err, "knob %s", why);
 		}
 	}
+	if (file.user_thread)
+		sl_host_print("the policy's user half has a thread, which only the simulator runs");
 	ut.has_ticks = file.policy->ops->tick;
 	return 0;
 }

@@ -8,7 +8,7 @@
  *
  * It is called before the policy's init, where maps exist, and returns 0 or an error. It may
  * write constants, fill maps, call SEC("syscall") programs and ask about the machine. What the
- * user half does while tasks run is in SL_USER_HALF(), for the simulator.
+ * user half does while tasks run is in SL_USER_HALF() and SL_USER_THREAD(), for the simulator.
  *
  * For the guest it is called outside, and the kernel's copy of the scheduler gets the variables and
  * entries of maps that it has written: bytes, which may not be addresses. What it has from SL_CALL()
@@ -82,6 +82,27 @@ int sl_map_create_inner(struct sl_map *outer, u32 element, u32 type, u32 value_b
 
 /* The pid of that task. */
 s32 sl_scx_user_half_pid(void);
+
+/*
+ * Another thread of the user half, which no policy need know: an ordinary task that sleeps for
+ * @period_ns, needs @ns of CPU time, and then the body is executed; again and again. It begins
+ * asleep. With a body that is empty it is what wakes up a machine where all else sleeps.
+ */
+#define SL_USER_THREAD(period_ns, ns)					\
+	_Static_assert((period_ns) > 0, "it sleeps");			\
+	extern const u64 sl_user_thread_ns[2];				\
+	const u64 sl_user_thread_ns[2] = { (period_ns), (ns) };		\
+	void sl_user_thread(void);					\
+	void sl_user_thread(void)
+
+/*
+ * Say that launch() refuses this machine, and why; it returns the result, -EINVAL. The message has the
+ * launch file's name and line.
+ */
+#define SL_REFUSE(fmt, ...) \
+	sl_scx_launch_refuse("its user half refuses this machine: " __FILE_NAME__ ":%d: " fmt, \
+			     __LINE__, ##__VA_ARGS__)
+int sl_scx_launch_refuse(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* Call a SEC("syscall") program, which may change its input; NULL, 0: it has none. */
 #define SL_CALL(program, input, bytes) \

@@ -100,7 +100,7 @@ static int launch(void)
 	u32 nr = scx_bpf_nr_cpu_ids(), nr_states = nr > 1 ? 2 : 1;
 
 	if (nr > LAVD_CPU_ID_MAX)
-		return -EINVAL;
+		return SL_REFUSE("scx_lavd takes at most %u CPUs", LAVD_CPU_ID_MAX);
 	for (u32 cpu = 0; cpu < nr; cpu++) {
 		s32 sibling = sl_sibling_of((s32)cpu);
 

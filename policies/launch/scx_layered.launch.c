@@ -117,7 +117,8 @@ static int launch(void)
 	u32 nr = scx_bpf_nr_cpu_ids();
 
 	if (nr > MAX_CPUS || sl_count_of(sl_scx_cpu_llc_id) > MAX_LLCS)
-		return -EINVAL;
+		return SL_REFUSE("scx_layered takes at most %u CPUs and %u caches", MAX_CPUS,
+				 MAX_LLCS);
 	SL_SET(slice_ns, 20000000);
 	SL_SET(max_exec_ns, 20 * 20000000);
 	SL_SET(nr_cpu_ids, nr);

@@ -7,7 +7,7 @@ static int launch(void)
 	u32 nr = scx_bpf_nr_cpu_ids();
 
 	if (nr > MAX_CPUS)
-		return -EINVAL;
+		return SL_REFUSE("scx_mitosis takes at most %u CPUs", MAX_CPUS);
 	SL_SET(slice_ns, SCX_SLICE_DFL);
 	SL_SET(nr_possible_cpus, nr);
 	for (u32 cpu = 0; cpu < nr; cpu++)

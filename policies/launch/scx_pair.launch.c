@@ -11,8 +11,11 @@
 static int launch(void)
 {
 	u32 nr = scx_bpf_nr_cpu_ids(), half = nr / 2;
-	int err = nr % 2 ? -EINVAL : 0;
+	int err = 0;
 
+	if (nr % 2)
+		return SL_REFUSE("scx_pair needs an even number of CPUs, and there %s %u",
+				 nr == 1 ? "is" : "are", nr);
 	SL_SET(nr_cpu_ids, nr);
 	SL_SET(pair_batch_dur_ns, (u32)SCX_SLICE_DFL);
 	for (u32 i = 0; !err && i < half; i++) {

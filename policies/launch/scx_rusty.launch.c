@@ -11,7 +11,8 @@ static int launch(void)
 	u32 nr = scx_bpf_nr_cpu_ids();
 
 	if (nr > MAX_CPUS || sl_count_of(sl_scx_cpu_llc_id) > MAX_DOMS)
-		return -EINVAL;
+		return SL_REFUSE("scx_rusty takes at most %u CPUs and %u caches", MAX_CPUS,
+				 MAX_DOMS);
 	SL_CREATE_MAP(&scx_percpu_bpfmask_map);
 	slice_ns = SCX_SLICE_DFL;
 	SL_SET(nr_cpu_ids, nr);

@@ -62,6 +62,9 @@ SL_USER_HALF(LAUNCH_ROUND_NS)
 	nr_scheduled = launch_nr;
 }
 
+/* It prints statistics, and with that ends an idle CPU's sleep. */
+SL_USER_THREAD(1000000000, 50000) { }
+
 static int launch(void)
 {
 	SL_SET(num_possible_cpus, scx_bpf_nr_cpu_ids());

@@ -13,7 +13,7 @@ static int launch(void)
 	int err;
 
 	if (nr > MAX_CPUS || sl_count_of(sl_scx_cpu_llc_id) > MAX_DOMS)
-		return -EINVAL;
+		return SL_REFUSE("scx_wd40 takes at most %u CPUs and %u caches", MAX_CPUS, MAX_DOMS);
 	slice_ns = SCX_SLICE_DFL;
 	SL_SET(nr_cpu_ids, nr);
 	SL_SET(nr_nodes, scx_bpf_nr_node_ids());

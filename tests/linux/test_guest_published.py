@@ -401,7 +401,7 @@ def test_what_linux_7_2_does_otherwise(guest_parts, simulator, tmp_path):
 
 def test_a_user_half_in_c_that_no_kernel_can_have(guest_parts, simulator, launched):
     """That a scheduler goes without would be seen by no one."""
-    assert "its launch() or a SEC" in launched(FILLING, cpus=1)
+    assert "its launch() returned" in launched(FILLING, cpus=1)
     policy = FILLED.replace("} queues SEC", '} queues SEC(".maps");\nstruct queue queued SEC')
     pushing = FILLING.replace("SL_SET(nr,", "bpf_map_push_elem(&queued, &nine, 0);\n\tSL_SET(nr,")
     assert "it fills queued" in launched(pushing, policy=policy)

@@ -21,6 +21,10 @@ void BPF_STRUCT_OPS(own_enqueue, struct task_struct *p, u64 enq_flags)
 	scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, SCX_SLICE_DFL, enq_flags);
 }
 """
+SMALL = (
+    f"#include <scx/common.bpf.h>\n{POLICY}"
+    'SCX_OPS_DEFINE(own_ops, .enqueue = (void *)own_enqueue, .name = "own");\n'
+)
 OPS = '.enqueue = (void *)own_enqueue, .init = (void *)own_init, .name = "own"'
 FILES = {
     "scheds/include/lib/own.h": "#pragma once\nint own_answer(void);\n",
@@ -295,6 +299,79 @@ def test_a_user_half_decides_on_a_cpu_of_the_machine(tmp_path, simulator):
     assert result.tasks["response_ns"].min() == 50_000
     (refused,) = schedlab.run(workload, str(source), host="uthreads", out=tmp_path / "ut").runs.to_dicts()
     assert "which only the simulator has" in refused["error"]
+
+
+THREAD = """
+#include <scx/launch.h>
+static volatile u32 nr_rounds;
+static int launch(void) { return 0; }
+SL_USER_THREAD(10000000, 250000)
+{
+	nr_rounds = nr_rounds + 1;
+	bpf_printk("round %u at %llu", nr_rounds, bpf_ktime_get_ns());
+}
+"""
+SLEEPERS = """
+[workload]
+title = "Tasks that sleep"
+question = "What happens while all tasks sleep?"
+jitter = "0ms"
+[[task]]
+name = "t"
+count = 2
+phases = [{run = "1ms"}, {sleep = "30ms"}, {run = "1ms"}]
+"""
+
+
+def test_a_thread_of_a_user_half(tmp_path, simulator):
+    """It wakes up while all else sleeps; it is overhead, and without it all is as it was."""
+    source = tmp_path / "scx_own.bpf.c"
+    source.write_text(SMALL)
+    (tmp_path / "two.toml").write_text(SLEEPERS)
+    workload = str(tmp_path / "two.toml")
+    without = schedlab.run(workload, str(source), cpus=2, tick="1ms", out=tmp_path / "without")
+    source.with_name("scx_own.launch.c").write_text(THREAD)
+    result = schedlab.run(workload, str(source), cpus=2, tick="1ms", out=tmp_path / "out")
+    (run,) = result.runs.to_dicts()
+    assert (run["error"], run["consistency"]) == (None, "ok")
+    log = (tmp_path / "out/two/scx_own/seed-1/policy.log").read_text().splitlines()
+    # The period begins when the round before is over.
+    assert [line.split(" ", 1)[1] for line in log] == [f"round {i} at {i * 10_250_000}" for i in (1, 2, 3)]
+    assert run["overhead_ns"] == 3 * 250_000
+    assert result.tasks["task"].to_list() == [1, 2]
+    assert result.tasks["end_ns"].to_list() == without.tasks["end_ns"].to_list()
+    (other,) = schedlab.run(workload, str(source), host="uthreads", out=tmp_path / "ut").runs.to_dicts()
+    assert other["error"] is None
+    log = (tmp_path / "ut/two/scx_own/seed-1/policy.log").read_text()
+    assert "a thread, which only the simulator runs" in log
+
+
+def test_a_thread_of_a_user_half_ends_no_deadlock(tmp_path, simulator):
+    source = tmp_path / "scx_own.bpf.c"
+    source.write_text(SMALL)
+    source.with_name("scx_own.launch.c").write_text(THREAD)
+    turns = '{{lock = "{0}"}}, {{sleep = "50ms"}}, {{lock = "{1}"}}, {{unlock = "{1}"}}, {{unlock = "{0}"}}'
+    tasks = [f'[[task]]\nname = "t{both}"\nphases = [{turns.format(*both)}]\n' for both in ("ab", "ba")]
+    locks = [f'[[lock]]\nname = "{name}"\n' for name in "ab"]
+    (tmp_path / "two.toml").write_text(SLEEPERS.partition("[[task]]")[0] + "".join([*locks, *tasks]))
+    (run,) = schedlab.run(str(tmp_path / "two.toml"), str(source), out=tmp_path / "out").runs.to_dicts()
+    assert "nothing can happen any more, 2 tasks wait" in run["error"]
+
+
+def test_a_user_half_that_refuses_the_machine(tmp_path, simulator):
+    source = tmp_path / "scx_own.bpf.c"
+    source.write_text(SMALL + 'SEC("syscall") int setup(s32 *input) { return -5; }\n')
+    source.with_name("scx_own.launch.c").write_text(
+        "#include <scx/launch.h>\nstatic int launch(void)\n{\n\treturn scx_bpf_nr_cpu_ids() > 2 ? "
+        'SL_REFUSE("too many CPUs: %u", scx_bpf_nr_cpu_ids()) : 0;\n}\n'
+    )
+    source.with_name("scx_own.launch.toml").write_text('[[call]]\nprogram = "setup"\ninput = [0]\n')
+
+    def error(cpus):
+        return schedlab.run("mixed", str(source), cpus=cpus, out=tmp_path / "out").runs["error"][0]
+
+    assert "its user half refuses this machine: scx_own.launch.c:4: too many CPUs: 4" in error(4)
+    assert 'its SEC("syscall") program setup returned -5' in error(2)
 
 
 def test_each_of_its_files_decides_its_hash(checkout):
