@@ -24,6 +24,7 @@
  * @knob sleeper_credit_ns ns 0 1000000000  lead of a sleeper (default 3 ms)
  * @knob wakeup_preemption bool 0 1  wake-ups preempt (default 1)
  * @shares weight within latency_ns
+ * @latency wake-up at once
  * @work-conserving yes  a queued task is taken by the first CPU that is free
  * @starvation-free no  a task worth more than one CPU falls behind, and goes before those bound to its CPU
  * @virtual-time yes

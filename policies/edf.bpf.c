@@ -24,6 +24,7 @@
  *
  * @knob slice_ns ns 1 10000000000  slice of those without a deadline (default 10 ms)
  * @priority deadline at once
+ * @latency wake-up within slice_ns
  * @work-conserving yes  a queued task is taken by the first CPU that is free
  * @starvation-free no  more work than fits keeps the latest deadlines waiting
  * @source C. L. Liu and J. W. Layland, Scheduling Algorithms for Multiprogramming in
@@ -128,13 +129,13 @@ void BPF_STRUCT_OPS(edf_dispatch, s32 cpu, struct task_struct *prev)
 	struct task_ctx *tc = prev_task_ctx(prev, cpu);
 
 	if (!prev || !tc) {
-		if (!take_and_preempt(EDF_DSQ, cpu, 0, NO_DEADLINE_NS))
+		if (!take_and_preempt(EDF_DSQ, cpu, 0, NO_DEADLINE_NS, 0))
 			note_idle(cpu);
 		return;
 	}
 	charge(prev, tc);
 	if (is_queued_before(EDF_DSQ, cpu, tc->due_ns + tc->has_yielded) &&
-	    take_and_preempt(EDF_DSQ, cpu, 0, NO_DEADLINE_NS))
+	    take_and_preempt(EDF_DSQ, cpu, 0, NO_DEADLINE_NS, 0))
 		return;
 	/* It continues, with the policy's slice and not of the kernel's length. */
 	tc->has_yielded = false;

@@ -41,6 +41,7 @@
  *       also when it is not eligible any more, as in a cgroup beside other runnable tasks, whose ticks
  *       have Linux choose anew in all groups (default slice)
  * @shares weight within slice_ns
+ * @latency wake-up within slice_ns
  * @work-conserving yes  a queued task is taken by the first CPU that is free
  * @starvation-free no  lag outlives a sleep: tasks that change weights meanwhile gain what others lose
  * @virtual-time yes

@@ -13,6 +13,7 @@
  * blocks starves the rest; Linux unloads the policy when one of them has waited
  * for 30 seconds.
  *
+ * @priority queued when free
  * @work-conserving yes  a queued task is taken by the first CPU that is free
  * @starvation-free no  a task that never blocks keeps its CPU
  * @source reports 2 and 4 (SCHED_FIFO at one priority); the textbooks' FCFS

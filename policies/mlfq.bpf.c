@@ -25,6 +25,7 @@
  * @knob allotment enum visit=0,cumulative=1  how it is counted (default visit)
  * @knob boost_ns ns 0 1000000000000  period of boosts (default 0, none)
  * @knob rotate bool 0 1  slices of one quantum at all levels, as in the report (default 0)
+ * @latency wake-up within quantum_ns
  * @work-conserving yes  a queued task is taken by the first CPU that is free
  * @starvation-free no  by default nothing boosts a task of the lowest level
  * @source report 5, section 4.1.3; R. H. and A. C. Arpaci-Dusseau, Operating

@@ -31,6 +31,7 @@
  *       arrival or by number (default arrival)
  * @knob balance enum none=0,pull=1  none, as in the report, or an idle CPU pulls
  *       (default pull)
+ * @latency wake-up within slice_ns
  * @work-conserving no  without balance, a CPU is idle beside the queues of others
  * @starvation-free yes  a round is at most one slice for each task
  * @source report 3, sections 2.c and 3; I. Molnar's scheduler of Linux 2.6, for what

@@ -44,6 +44,8 @@
  * @knob sched_log bool 0 1  print each switch, as sched_log() did (default 0)
  * @knob kill_ns ns 0 1000000000000  fail when a task gets this old (default 0: never); 100 s there
  * @knob inherit_ns ns 0 10000000000  most that a loan of priority is good for (default 0: none)
+ * @priority priority within ageing_ns
+ * @latency wake-up within slice_ns
  * @work-conserving yes  a queued task is taken by the first CPU that is free
  * @starvation-free no  without ageing, a level that never empties keeps those below it waiting
  * @source report 1, sections 5 and 8

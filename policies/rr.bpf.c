@@ -17,6 +17,8 @@
  * to be preempted at every tick, as xv6 does, set slice_ns to 1.
  *
  * @knob slice_ns ns 1 10000000000  slice (default 10 ms, as in report 5)
+ * @priority queued when free
+ * @latency wake-up within slice_ns
  * @work-conserving yes  a queued task is taken by the first CPU that is free
  * @starvation-free yes  each queued task has its turn in a round
  * @source report 5, section 4.1.1; xv6's scheduler

@@ -14,7 +14,7 @@
  *
  * @knob default_level count 0 98  level of tasks without priority (default 5)
  * @knob rt_priority bool 0 1  priorities count as in sched_setscheduler() (default 0)
- * @priority priority at once
+ * @priority priority then queued at once
  * @work-conserving yes  a queued task is taken by the first CPU that is free
  * @starvation-free no  a task that never blocks keeps those below it and its equals waiting
  * @source reports 2 and 4 (SCHED_FIFO); POSIX.1-2017, 2.8.4, SCHED_FIFO; sched(7)

@@ -15,7 +15,8 @@
  * @knob slice_ns ns 1 10000000000  slice within a level (default 100 ms, as Linux's)
  * @knob default_level count 0 98  level of tasks without priority (default 5)
  * @knob rt_priority bool 0 1  priorities count as in sched_setscheduler() (default 0)
- * @priority priority at once
+ * @priority priority then queued at once
+ * @latency wake-up within slice_ns
  * @work-conserving yes  a queued task is taken by the first CPU that is free
  * @starvation-free no  a level that never empties keeps those below it waiting
  * @source reports 2 and 4 (SCHED_RR); POSIX.1-2017, 2.8.4, SCHED_RR; sched(7)

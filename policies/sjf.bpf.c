@@ -20,6 +20,7 @@
  *
  * @knob alpha_percent percent 0 100  weight of the last burst (default 50)
  * @knob initial_ns ns 1 10000000000  first prediction of a task (default 10 ms)
+ * @priority burst when free
  * @work-conserving yes  a queued task is taken by the first CPU that is free
  * @starvation-free no  short tasks that keep coming go before a long one, and nothing preempts
  * @source W. E. Smith, Various Optimizers for Single-Stage Production, 1956;

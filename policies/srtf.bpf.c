@@ -19,6 +19,7 @@
  *
  * @knob alpha_percent percent 0 100  weight of the last burst (default 50)
  * @knob initial_ns ns 1 10000000000  first prediction of a task (default 10 ms)
+ * @priority burst at once
  * @work-conserving yes  a queued task is taken by the first CPU that is free
  * @starvation-free no  tasks with less left that keep coming go before one with more
  * @source L. Schrage, A Proof of the Optimality of the Shortest Remaining Processing
@@ -71,14 +72,14 @@ void BPF_STRUCT_OPS(srtf_dispatch, s32 cpu, struct task_struct *prev)
 	u64 left;
 
 	if (!prev || !tc) {
-		if (!take_and_pass_on(SRTF_DSQ, cpu))
+		if (!take_and_preempt(SRTF_DSQ, cpu, 0, ~0ULL, scx_bpf_now()))
 			note_idle(cpu);
 		return;
 	}
 	tc->used_ns += exec_ns_since(prev, &tc->exec_ns);
 	left = left_ns(prev, tc);
 	if ((tc->has_yielded || is_queued_before(SRTF_DSQ, cpu, left)) &&
-	    take_and_pass_on(SRTF_DSQ, cpu))
+	    take_and_preempt(SRTF_DSQ, cpu, 0, ~0ULL, scx_bpf_now()))
 		return;
 	/* A task that yields while no other waits has lost its slice. */
 	tc->has_yielded = false;

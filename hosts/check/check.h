@@ -84,6 +84,7 @@ void check_reset(bool has_settings);
 struct check_shown {
 	u64 longest_wait_ns;
 	u64 hash;	  /* of the records */
+	u64 course;	  /* what tasks did, see promises.c; 0: it is not asked for */
 	bool is_suspect;  /* python/schedlab has to look at it; */
 	bool is_wasteful; /* at this, if no CPU may be idle beside a task */
 	u32 near;	  /* see promises.c */
@@ -94,6 +95,13 @@ struct check_shown check_laws(const struct sl_record *records, u64 nr);
 bool check_has_steady_mask(u32 task, u64 *allowed);
 
 /* promises.c */
-u32 check_promises(const struct sl_record *records, u64 nr);
+u32 check_promises(const struct sl_record *records, u64 nr, u64 *course);
+
+/* Return: a hash of both. */
+sl_inline u64 check_mix(u64 hash, u64 word)
+{
+	hash = (hash ^ word) * 0x9e3779b97f4a7c15ULL;
+	return hash ^ hash >> 29;
+}
 
 #endif

@@ -176,12 +176,6 @@ bool check_has_steady_mask(u32 task, u64 *allowed)
 	return !tasks[task].is_mask_changed;
 }
 
-static u64 mix(u64 hash, u64 word)
-{
-	hash = (hash ^ word) * 0x9e3779b97f4a7c15ULL;
-	return hash ^ hash >> 29;
-}
-
 /* Of the run that has just ended. */
 struct check_shown check_laws(const struct sl_record *records, u64 nr)
 {
@@ -196,7 +190,8 @@ struct check_shown check_laws(const struct sl_record *records, u64 nr)
 		u64 words[3];
 
 		memcpy(words, r, sizeof(words));
-		shown.hash = mix(mix(mix(shown.hash, words[0]), words[1]), words[2]);
+		shown.hash = check_mix(check_mix(check_mix(shown.hash, words[0]), words[1]),
+				       words[2]);
 		move_to(r->t_ns);
 		/* Here switches take no time: the user half of a policy does, and a higher class. */
 		shown.is_suspect |= r->kind == SL_RECORD_LOST || (r->kind == SL_RECORD_OVERHEAD &&

@@ -65,19 +65,22 @@ static void answer(const struct sim_options *o, const struct sim_result *r,
 {
 	const char *nexts = NULL;
 	u32 nr_nexts = check_nexts(&nexts);
-	char line[280];
+	char line[280], course[80] = "";
 	int nr;
 
 	if (r->error_kind) {
 		sim_print_result(dup(STDOUT_FILENO), o, r);
 		return;
 	}
+	if (shown->course)
+		(void)snprintf(course, sizeof(course), ",\"course\":\"%016llx\",\"end_ns\":%llu",
+			       (unsigned long long)shown->course, (unsigned long long)r->end_ns);
 	nr = snprintf(
 		line, sizeof(line),
-		"{\"status\":\"ok\",\"hash\":\"%016llx\",\"longest_wait_ns\":%llu,\"is_suspect\":%s,\"is_wasteful\":%s,\"near\":%u%s",
+		"{\"status\":\"ok\",\"hash\":\"%016llx\",\"longest_wait_ns\":%llu,\"is_suspect\":%s,\"is_wasteful\":%s,\"near\":%u%s%s",
 		(unsigned long long)shown->hash, (unsigned long long)shown->longest_wait_ns,
 		shown->is_suspect ? "true" : "false", shown->is_wasteful ? "true" : "false",
-		shown->near, nexts ? "" : "}\n");
+		shown->near, course, nexts ? "" : "}\n");
 	(void)sim_file_write(STDOUT_FILENO, line, (u64)nr);
 	if (!nexts)
 		return;
@@ -107,7 +110,7 @@ static void run_world(struct room *room, struct sim_options *o, u64 program_byte
 	else
 		shown.is_suspect = true;
 	if (o->promises && !shown.is_suspect)
-		shown.near = check_promises(room->records, r->nr_records);
+		shown.near = check_promises(room->records, r->nr_records, &shown.course);
 	answer(o, r, &shown);
 }
 

@@ -109,10 +109,10 @@ static inline u64 queued_key(const struct task_struct *p, u32 shift, u64 key_max
  * Take the first task that may run here, as take_and_pass_on() does. A CPU that was
  * preempted for one task may take another, which is more urgent and was to run
  * elsewhere: what is left behind so preempts the last once more. A task's key
- * is its place in the queue >> @shift, and @key_max at most.
+ * is its place in the queue >> @shift, and @key_max at most; @now_ns is as preempt_last() has it.
  * Context: ops.dispatch.
  */
-static inline bool take_and_preempt(u64 dsq_id, s32 cpu, u32 shift, u64 key_max)
+static inline bool take_and_preempt(u64 dsq_id, s32 cpu, u32 shift, u64 key_max, u64 now_ns)
 {
 	struct running *r = ARRAY_ELEM_PTR(running, cpu, SCX_CPUS_MAX);
 	bool was_claimed = r && r->is_claimed;
@@ -123,14 +123,14 @@ static inline bool take_and_preempt(u64 dsq_id, s32 cpu, u32 shift, u64 key_max)
 	bpf_for_each(scx_dsq, p, dsq_id, 0) {
 		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
 			continue;
-		note_running(cpu, queued_key(p, shift, key_max), 0);
+		note_running(cpu, queued_key(p, shift, key_max), now_ns);
 		break;
 	}
 	if (!take_and_pass_on(dsq_id, cpu))
 		return false;
 	bpf_for_each(scx_dsq, p, dsq_id, 0) {
 		/* Those after one that may run everywhere are not more urgent. */
-		if (!preempt_last(p, queued_key(p, shift, key_max), 0) &&
+		if (!preempt_last(p, queued_key(p, shift, key_max), now_ns) &&
 		    (u32)p->nr_cpus_allowed >= scx_bpf_nr_cpu_ids())
 			break;
 	}

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from schedlab.check.encode import encode
-from schedlab.check.priorities import broken_priority
+from schedlab.check.latency import broken_latency
+from schedlab.check.priorities import Order, broken_priority
 from schedlab.check.promises import ticks_ns
 from schedlab.check.save import found_in, read_world, save
 from schedlab.check.search import Task, do_batch
@@ -58,6 +59,13 @@ def test_a_weight_that_does_not_count_is_found_again_each_time(simulator):
         ("rt_fifo", "priority"),
         ("rt_rr", "priority"),
         ("edf", "priority"),
+        ("rr", "priority"),
+        ("sjf", "priority"),
+        ("srtf", "priority"),
+        ("priority", "priority"),
+        ("cfs", "latency"),
+        ("mlfq", "latency"),
+        ("o1", "latency"),
     ],
 )
 def test_a_policy_that_keeps_what_it_declares_is_not_accused(policy, held, simulator):
@@ -66,18 +74,24 @@ def test_a_policy_that_keeps_what_it_declares_is_not_accused(policy, held, simul
 
 
 @pytest.mark.parametrize(
-    ("policy", "held", "attribute", "knob"),
+    ("policy", "held", "declared"),
     [
-        ("rr", "shares", "weight", "slice_ns"),
-        ("lottery", "shares", "tickets", "slice_ns"),
-        ("fifo", "priority", "priority", ""),
-        ("rr", "priority", "deadline", "slice_ns"),
+        ("rr", "shares", Entitlement("weight", "slice_ns")),
+        ("lottery", "shares", Entitlement("tickets", "slice_ns")),
+        ("fifo", "priority", Entitlement("priority", "")),
+        ("rr", "priority", Entitlement("deadline", "slice_ns")),
+        ("sjf", "priority", Entitlement("queued", "", when_free=True)),
+        ("rt_rr", "priority", Entitlement("queued", "")),
+        ("fifo", "priority", Entitlement("burst", "")),
+        ("rr", "priority", Entitlement("burst", "", when_free=True)),
+        ("srtf", "priority", Entitlement("priority", "", then_queued=True)),
+        ("rr", "latency", Entitlement("wake-up", "")),
     ],
 )
-def test_what_the_search_sees_is_what_is_decided(policy, held, attribute, knob, simulator):
+def test_what_the_search_sees_is_what_is_decided(policy, held, declared, simulator):
     """Both sums say the same of each world: that of hosts/check, and that in words."""
     built = build_policy(load_policy(policy))
-    built = replace(built, policy=replace(built.policy, **{held: Entitlement(attribute, knob)}))
+    built = replace(built, policy=replace(built.policy, **{held: declared}))
     task, rng, seen = Task(built, frozenset({held}), seed=1, are_chosen=True), random.Random(3), []
     with task.laboratory() as laboratory:
         while len(seen) < 40:
@@ -100,6 +114,8 @@ def test_a_lock_that_is_held_by_a_waiting_task_is_found_where_it_is_asked_for(si
     [
         ("bugs/preempts_previous_cpu", "priority", 1),
         ("bugs/knows_no_locks", "inversion", 5),
+        ("bugs/passes_over_preempted", "priority", 1),
+        ("bugs/wakes_for_next_round", "latency", 5),
         ("weight_in_bounds", "shares", 20),
     ],
 )
@@ -145,6 +161,7 @@ phases = [{{loop = "forever", do = [{{lock = "m"}}, {{run = "1ms"}}, {{unlock = 
     [
         ("edf", 'deadline = "500us"', 'deadline = "999.999us"', 'deadline = "20ms"'),
         ("rt_fifo", "priority = 0", "priority = 1", "priority = 2"),
+        ("srtf", 'burst = "1ms"', 'burst = "10000.001us"', 'burst = "40ms"'),
     ],
 )
 def test_a_task_whose_cpu_takes_another_preempts_elsewhere(policy, first, urgent, last, simulator):
@@ -252,7 +269,7 @@ def changing(name: str, target: int) -> dict:
 )
 def test_a_task_is_behind_while_a_less_urgent_one_runs_where_it_may(values, until_ms, more, is_broken):
     found = broken_priority(
-        waiting(until_ms), program_of("priority", *values, n_cpus=2, **more), "priority", MS
+        waiting(until_ms), program_of("priority", *values, n_cpus=2, **more), Order("priority"), MS
     )
     assert (found is not None) is is_broken, found
     if is_broken:
@@ -263,9 +280,9 @@ def test_a_task_is_behind_while_a_less_urgent_one_runs_where_it_may(values, unti
 def test_a_job_is_as_urgent_as_it_is_due():
     # b came at 0 and is due at 14 ms, a at 15 ms.
     program = program_of("deadline", 10 * MS, 14 * MS, n_cpus=2)
-    assert broken_priority(waiting(7), program, "deadline", 0) is None
+    assert broken_priority(waiting(7), program, Order("deadline"), 0) is None
     program = program_of("deadline", 10 * MS, 0, n_cpus=2)
-    found = broken_priority(waiting(7), program, "deadline", 0)
+    found = broken_priority(waiting(7), program, Order("deadline"), 0)
     assert found is not None and "b[2] (no deadline) ran on CPU 1, and not run at once" in found
 
 
@@ -292,7 +309,7 @@ def test_a_task_that_waits_for_a_lock_is_behind_where_its_holder_is(middle, is_b
     ]
 
     def found(allowed_ns: int) -> str | None:
-        return broken_priority(records_of(rows), program, "priority", allowed_ns, through_locks=True)
+        return broken_priority(records_of(rows), program, Order("priority"), allowed_ns, through_locks=True)
 
     assert (found(3 * MS) is not None) is is_broken
     if is_broken:
@@ -312,6 +329,75 @@ def test_a_task_that_waits_for_a_lock_is_behind_where_its_holder_is(middle, is_b
     assert found(10 * MS) is None
 
 
+@pytest.mark.parametrize(
+    ("order", "rows", "is_broken"),
+    [
+        # a was queued at 0, b at 1 ms; what is preempted goes behind both.
+        (Order("queued", when_free=True), ["a 0 3 p", "b 3 5 p", "a 5 7 h"], False),
+        (Order("queued", when_free=True), ["a 0 3 p", "a 3 5 h"], True),
+        # a has 10 ms to go, b 4: a may end once it has less left.
+        (Order("burst"), ["a 0 2 p", "b 2 6 b", "a 6 14 h"], True),
+        (Order("burst"), ["a 0 1 p", "b 1 5 b", "a 5 14 h"], False),
+        (Order("burst", when_free=True), ["a 0 2 p", "b 2 6 b", "a 6 14 h"], False),
+        (Order("burst", when_free=True), ["a 0 2 p", "a 2 6 h"], True),
+        (
+            Order("burst", when_free=True),
+            ["a 0 2 y", "a 2 6 h"],
+            False,
+        ),  # what a yield leaves of it is not known
+        (Order("burst", when_free=True), ["a 0 7 p", "a 7 9 h"], False),
+        # Equals, of which a was queued first; once a is preempted it is not known to be behind b.
+        (Order("weight", then_queued=True), ["b 1 2 h"], True),
+        (Order("weight", then_queued=True), ["a 0 2 p", "a 2 3 h"], False),
+        (Order("weight"), ["b 1 2 h"], False),
+    ],
+)
+def test_orders_by_hand(order, rows, is_broken):
+    group = {"attributes": (("burst", 10 * MS), ("weight", 5))}
+    program = program_of(
+        "burst", 10 * MS, 4 * MS, a=group, b={"attributes": (("burst", 4 * MS), ("weight", 5))}
+    )
+    events = [(0, Kind.ARRIVE, 1, 0, 0, 0), (MS, Kind.ARRIVE, 2, 0, 0, 0)]
+    ends = {"p": Stop.PREEMPTED, "y": Stop.YIELDED, "b": Stop.BLOCKED, "h": Stop.HORIZON}
+    for name, begin, end, why in (row.split() for row in rows):
+        pid, times = "ab".index(name) + 1, (int(begin) * MS, int(end) * MS)
+        events += [
+            (times[0], Kind.RUN, pid, 0, 0, 0),
+            (times[1], Kind.STOP, pid, ends[why], times[1] - times[0], 0),
+        ]
+    events.sort(key=lambda each: each[0])
+    found = broken_priority(records_of(events), program, order, 0)
+    assert (found is not None) is is_broken, found
+
+
+@pytest.mark.parametrize(
+    ("allowed_ms", "came_ms", "is_broken"), [(2, 0, True), (3, 0, False), (0, 150, False), (0, 0, True)]
+)
+def test_a_task_that_wakes_up_waits_for_as_long_as_is_allowed(allowed_ms, came_ms, is_broken):
+    rows = [
+        (came_ms * MS, Kind.ARRIVE, 1, 0, 0, 0),
+        (200 * MS, Kind.WAKE, 1, 0, 0, 0),
+        (203 * MS, Kind.RUN, 1, 0, 0, 0),
+    ]
+    found = broken_latency(records_of(rows), program_of("weight", 1, 1), allowed_ms * MS)
+    assert (found is not None) is is_broken, found
+    if is_broken:
+        assert "a[1] woke up at 200ms and waited until 203ms" in found
+
+
+@pytest.mark.parametrize(("sleeps", "is_broken"), [(False, True), (True, False)])
+def test_shares_of_one_that_comes_after_another_has_slept_are_not_held(sleeps, is_broken):
+    rows = [(0, Kind.ARRIVE, pid, 0, 0, 0) for pid in (1, 3)]
+    rows += [(0, Kind.RUN, 3, 0, 0, 0), (MS, Kind.STOP, 3, Stop.BLOCKED if sleeps else Stop.PREEMPTED, MS, 0)]
+    rows += [
+        (2 * MS, Kind.ARRIVE, 2, 0, 0, 0),
+        (2 * MS, Kind.RUN, 1, 0, 0, 0),
+        (99 * MS, Kind.STOP, 1, Stop.HORIZON, 97 * MS, 0),
+    ]
+    found = broken_share(records_of(rows), program_of("weight", 100, 100, 1), "weight", 22 * MS)
+    assert (found is not None) is is_broken, found
+
+
 # ---- declarations ----------------------------------------------------------------------
 
 
@@ -329,7 +415,8 @@ def with_declaration(words: str, folder: Path) -> str:
         ("@shares luck within slice_ns", "must be followed by weight, tickets, credits"),
         ("@shares weight within slise_ns", "slise_ns is no @knob in ns that stands above"),
         ("@priority priority", "such as: @priority priority at once"),
-        ("@priority luck at once", "must be followed by priority, deadline"),
+        ("@priority luck at once", "must be followed by priority, deadline, burst, queued"),
+        ("@latency slice_ns", "such as: @latency wake-up within slice_ns"),
         ("@priority priority within slise_ns", "slise_ns is no @knob in ns that stands above"),
     ],
 )
@@ -342,12 +429,14 @@ def test_a_declaration_that_says_nothing_is_refused(words, message, tmp_path):
 def test_a_priority_is_read_with_its_bound(tmp_path):
     path = with_declaration("@priority deadline within slice_ns through locks", tmp_path)
     assert load_policy(path).priority == Entitlement("deadline", "slice_ns", through_locks=True)
-    assert load_policy("rt_fifo").priority == Entitlement("priority", "")
+    assert load_policy("rt_fifo").priority == Entitlement("priority", "", then_queued=True)
+    assert load_policy("sjf").priority == Entitlement("burst", "", when_free=True)
+    assert load_policy("cfs").latency == Entitlement("wake-up", "")
 
 
-@pytest.mark.parametrize("name", ["shares", "inversion"])
+@pytest.mark.parametrize("name", ["shares", "inversion", "latency"])
 def test_what_is_not_declared_cannot_be_asked_for(name):
-    command = [sys.executable, "-m", "schedlab", "check", "rr", "--property", name]
+    command = [sys.executable, "-m", "schedlab", "check", "lottery", "--property", name]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert f"--property {name}: rr declares none; such as, in its header: @" in done.stderr
+    assert f"--property {name}: lottery declares none; such as, in its header: @" in done.stderr

@@ -108,13 +108,13 @@ void BPF_STRUCT_OPS(rt_dispatch, s32 cpu, struct task_struct *prev)
 	struct task_ctx *tc = prev_task_ctx(prev, cpu);
 
 	if (!prev || !tc) {
-		if (!take_and_preempt(RT_DSQ, cpu, LEVEL_SHIFT, NR_LEVELS))
+		if (!take_and_preempt(RT_DSQ, cpu, LEVEL_SHIFT, NR_LEVELS, 0))
 			note_idle(cpu);
 		return;
 	}
 	charge(prev, tc);
 	if (is_level_queued_above(cpu, tc->level + tc->is_slice_over) &&
-	    take_and_preempt(RT_DSQ, cpu, LEVEL_SHIFT, NR_LEVELS))
+	    take_and_preempt(RT_DSQ, cpu, LEVEL_SHIFT, NR_LEVELS, 0))
 		return;
 	/* It continues, with the policy's slice and not of the kernel's length. */
 	tc->is_slice_over = false;

@@ -93,7 +93,6 @@ def _blocks(compiled: Path) -> dict[int, set[tuple[str, int]]]:
     answered = subprocess.run(
         ["addr2line", "-e", compiled], input=asked, capture_output=True, text=True, check=True
     ).stdout.splitlines()
-    headers = f"{paths.include_folder().resolve()}/"
     found: dict[int, set[tuple[str, int]]] = {}
     lines: set[tuple[str, int]] = set()  # of what stands before the first call of a function
     was_call, own = False, ""
@@ -101,7 +100,7 @@ def _blocks(compiled: Path) -> dict[int, set[tuple[str, int]]]:
         place = _LINE.match(text)
         if _FUNCTION.match(line):
             # An instruction of another file is in line in spite of all, or addr2line is wrong about it.
-            own = place[1] if place and not str(Path(place[1]).resolve()).startswith(headers) else ""
+            own = place[1] if place and _is_of_policy(Path(place[1])) else ""
             continue
         if was_call:
             lines = found[int(match[1], 16)] = set()
@@ -109,6 +108,12 @@ def _blocks(compiled: Path) -> dict[int, set[tuple[str, int]]]:
         if place and place[1] == own and not was_call:
             lines.add((own, int(place[2])))
     return found
+
+
+def _is_of_policy(source: Path) -> bool:
+    """Whether a file is the policy's: not a header of schedlab, nor what was written to compile it, and is no more."""
+    is_written = source.name == "main.c" and not source.is_file()
+    return not is_written and not source.resolve().is_relative_to(paths.include_folder().resolve())
 
 
 def ranges(places: Iterable[str]) -> str:

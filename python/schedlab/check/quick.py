@@ -64,10 +64,13 @@ class Worlds:
         if process is not None:
             process.close()
 
-    def run(self, worlds: Sequence[World]) -> list[Answer | None]:
-        """Run worlds, all interleaved or none, each from the same beginning; None of each that got no answer."""
+    def run(self, worlds: Sequence[World], promise: str = "") -> list[Answer | None]:
+        """Run worlds, all interleaved or none, each from the same beginning; None of each that got no answer.
+
+        `promise` is one more that is looked at in each.
+        """
         answers: list[Answer | None] = []
-        for chunk in _chunks([self._request(world) for world in worlds]):
+        for chunk in _chunks([self._request(world, promise) for world in worlds]):
             while chunk:
                 is_new = self._process is None
                 said, is_late = self._ask(chunk)
@@ -81,7 +84,7 @@ class Worlds:
                         del chunk[0]
         return answers
 
-    def _request(self, world: World) -> bytes:
+    def _request(self, world: World, promise: str = "") -> bytes:
         """A world as the process takes it."""
         words = ["--cpus", str(world.n_cpus), "--seed", str(world.seed), "--tick-ns", str(world.tick_ns)]
         settings = dict(world.settings)
@@ -97,7 +100,7 @@ class Worlds:
             words += ["--interleave", world.interleaving]
         if events := world.machine_events:
             words += ["--events", events]
-        if promises := self._promises(world):
+        if promises := ",".join(filter(None, [self._promises(world), promise])):
             words += ["--promise", promises]
         line, program = "\t".join(words).encode(), program_of(world)
         return _SIZES.pack(len(line), len(program)) + line + program

@@ -14,8 +14,9 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from .. import api
 from ..errors import NotFoundError, SchedlabError, UsageError
@@ -23,16 +24,17 @@ from ..files import write_text
 from ..policy.build import BuiltPolicy
 from ..workload.find import load_workload
 from .events import read_events
+from .relations import RELATIONS
 from .search import Found
 from .trial import Finding, broken_by
-from .world import World, to_toml
+from .world import Group, Phase, World, to_toml
 
 #: CPUs of the guest.
 LINUX_CPUS_MAX = 4
 #: Begins the line from which `--replay` reads how a world is run.
 MARK = "# schedlab check: "
 #: A run does not fail of these.
-PROMISED = ("shares", "priority", "inversion")
+PROMISED = ("shares", "priority", "inversion", "latency")
 TEST = '''# SPDX-License-Identifier: MIT
 """Worlds in which {name} once failed: it has to pass each of them.
 
@@ -42,6 +44,7 @@ Run it with pytest, where the command `schedlab` is installed.
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -95,7 +98,7 @@ def save(
     run_command = shlex.join(["schedlab", "run", name, "--policy", policy, *machine, *options])
     # What `schedlab run` does not do.
     events = world.machine_events
-    is_of_check = bool(world.interleaving or events) or finding.broken in ("invariant", "vtime")
+    is_of_check = bool(world.interleaving or events) or finding.broken in ("invariant", "vtime", *RELATIONS)
     is_judged_by_check = is_of_check or finding.broken in PROMISED
     replay = shlex.join(["schedlab", "check", policy, "--replay", str(path) if is_of_check else name])
     if is_judged_by_check:
@@ -106,6 +109,8 @@ def save(
             "settings": dict(world.settings),
         }  # fmt: skip
         how |= {key: text for key, text in (("interleaving", world.interleaving), ("events", events)) if text}
+        if finding.broken in RELATIONS:
+            how["groups"] = [asdict(group) for group in world.groups]  # another run of it is made of these
         if world.given:
             how |= {"workload": str(source or workload_name), "cpus": world.n_cpus}
         head = (
@@ -203,11 +208,28 @@ def read_world(path: Path) -> World:
         topology, seed = str(how["topology"]), int(how["seed"])
         interleaving, events = str(how.get("interleaving", "")), read_events(str(how.get("events", "")))
         source, n_cpus = str(how.get("workload", path)), int(how.get("cpus", 0))
+        groups = tuple(map(_read_group, how.get("groups", ())))
     except (IndexError, ValueError, KeyError, AttributeError, TypeError) as error:
         raise UsageError(
             f"{path}: no line '{MARK.strip()} {{...}}' says how it is run; give it with --workload instead"
         ) from error
     workload = load_workload(source)
+    if groups:
+        world = World(
+            workload.cpus,
+            topology,
+            workload.tick_ns,
+            groups,
+            settings,
+            seed,
+            workload.horizon_ns,
+            events=events,
+        )
+        if _body(to_toml(world)) != _body(text):
+            raise UsageError(
+                f"{path}: its tasks are no longer those of its line '{MARK.strip()} ...', of which the other run is made"
+            )
+        return world
     return World(
         n_cpus=n_cpus or workload.cpus,
         topology=topology,
@@ -221,6 +243,20 @@ def read_world(path: Path) -> World:
         interleaving=interleaving,
         events=events,
     )
+
+
+def _read_group(fields: dict[str, Any]) -> Group:
+    """A group of tasks, as `save` has written it."""
+    phases = tuple(Phase(**phase) for phase in fields["phases"])
+    attributes = tuple((str(name), int(value)) for name, value in fields["attributes"])
+    return Group(
+        **(fields | {"phases": phases, "attributes": attributes, "affinity": tuple(fields["affinity"])})
+    )
+
+
+def _body(text: str) -> list[str]:
+    """A world as TOML, without its comments and its title."""
+    return [line for line in text.splitlines() if line.strip() and not line.startswith(("#", "title ="))]
 
 
 def found_in(path: Path) -> str:

@@ -32,6 +32,7 @@ from ..paths import cache_folder
 from ..policy.build import BuiltPolicy
 from .coverage import Coverage, read_coverage
 from .races import strategy
+from .relations import RELATIONS
 from .schedules import Bound, Covered, choose_window, every_schedule
 from .shrink import Shrunk, shrink
 from .trial import Finding, Laboratory, NeverWorse, Trial
@@ -74,7 +75,7 @@ class Task:
     @property
     def held(self) -> frozenset[str]:
         """The properties that are held against the policy: those it declares, unless they were asked for."""
-        waived = set()
+        waived = {*RELATIONS}
         if self.are_chosen:
             return self.properties
         if self.built.policy.starvation_free is False:
@@ -86,6 +87,8 @@ class Task:
             waived.add("work")
         if self.built.policy.shares is None:
             waived.add("shares")
+        if self.built.policy.latency is None:
+            waived.add("latency")
         declared = self.built.policy.priority
         if declared is None:
             waived.add("priority")

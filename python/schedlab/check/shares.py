@@ -6,6 +6,9 @@ from its part of what the two have had. Each may have begun that far behind and 
 gained on the other stays within twice the bound; a slice ends at a tick. What a task is owed that was asleep is the
 policy's to say, and so is what one has that yields.
 
+Where a task that has slept is owed CPU time, those that ran meanwhile are ahead of what all have had, by as much, and one
+that comes then is not: of two tasks that have come at different times, the later after another had slept, neither is held.
+
 A world is looked at if it has one CPU, and tasks that compute, sleep and take a lock.
 Read next: promises.py, the caller; hosts/check/promises.c, the same sum for each world.
 """
@@ -32,8 +35,10 @@ def weights_of(program: Program, attribute: str) -> dict[int, int]:
 class _Course:
     """How long one task has run."""
 
-    def __init__(self) -> None:
+    def __init__(self, came_ns: int, has_one_slept: bool) -> None:
+        self.has_one_slept = has_one_slept  #: Another task, before this one came.
         self.ran_ns = 0
+        self.came_ns = came_ns
         self.since_ns: int | None = None  #: Runs since then.
 
     def had_ns(self, now_ns: int) -> int:
@@ -61,9 +66,11 @@ def broken_share(records: Records, program: Program, attribute: str, allowed_ns:
     names, weights = program.names, weights_of(program, attribute)
     courses: dict[int, _Course] = {}  # of tasks that have wanted to run all the time
     pairs: dict[tuple[int, int], _Pair] = {}
+    has_one_slept = False
     for t_ns, kind, pid, flags in records.events[["t_ns", "kind", "task", "flags"]].tolist():
+        has_one_slept |= kind == Kind.STOP and flags == Stop.BLOCKED
         if kind == Kind.ARRIVE:
-            courses[pid] = _Course()
+            courses[pid] = _Course(t_ns, has_one_slept)
         elif pid not in courses:
             continue
         elif kind == Kind.RUN:
@@ -75,6 +82,9 @@ def broken_share(records: Records, program: Program, attribute: str, allowed_ns:
         else:
             continue
         for pair in combinations(sorted(courses), 2):
+            one, other = (courses[each] for each in pair)
+            if one.came_ns != other.came_ns and max(one, other, key=lambda each: each.came_ns).has_one_slept:
+                continue
             had_ns = (courses[pair[0]].had_ns(t_ns), courses[pair[1]].had_ns(t_ns))
             found = pairs.setdefault(pair, _Pair(t_ns, had_ns))
             entitled = (weights[pair[0]], weights[pair[1]])

@@ -39,6 +39,7 @@ from .encode import program_of
 from .promises import Promise, promises_of, words_of
 from .quick import Answer, Worlds
 from .races import InterleavingSession, compile_for_races
+from .relations import RELATIONS, Relation, relations_of
 from .world import MS, World
 
 #: Properties by name, each with what breaks it.
@@ -49,11 +50,15 @@ PROPERTIES = {
     "vtime": "a virtual time leaps, by 2^56 or more from that of the task queued before; if declared",
     "work": "a CPU is idle beside a task that may run there, although the policy declares otherwise",
     "shares": "of two tasks on one CPU, one has had more than its share by more than the header declares",
-    "priority": "a task waits beside a less urgent one that runs, for longer than the header declares",
+    "priority": "a task waits beside a less urgent one that runs, or is taken, longer than the header declares",
+    "latency": "a task that wakes up waits for longer than the header declares",
     "inversion": "a task waits for a lock whose holder waits beside a less urgent task that runs",
     "deadlock": "CPUs wait for each other's locks, or a lock is not dropped; with --races",
     "race": "two CPUs change one variable at once, and one change is lost; with --races",
     "exit": "a callback accesses a task whose ops.exit_task() has been called; with --races",
+    "renamed": "with other pids, the same tasks are scheduled otherwise; if asked for",
+    "scaled": "with all times twice as long, the same tasks are scheduled otherwise; if asked for",
+    "more-cpus": "with one CPU more, tasks need longer than a bound; if asked for",
     "consistency": "records that no scheduler can leave: a defect of schedlab, to be reported",
     "worse": "a metric is worse than under another policy, by more than is allowed",
 }
@@ -93,6 +98,8 @@ class Finding:
     @property
     def signature(self) -> str:
         """What it has in common with others of its kind: the text without tasks, times and numbers."""
+        if self.broken in RELATIONS:
+            return self.broken  # where two runs differ first is of no kind
         text = re.sub(r"[\w-]+\[\d+\]|'[\w-]+'|\(task \d+[^)]*\)", "T", self.text)
         places = re.findall(r"\w[\w.]*\.c:\d+", text)
         return " ".join([self.broken, re.sub(r"0x[0-9a-f]+|\d[\d.,]*(?:[num]?s\b)?", "N", text), *places])
@@ -158,7 +165,7 @@ class Laboratory:
             held = compile_policy(built.policy, more_flags=(CHECK_FLAG,))
             self.built = replace(built, shared_object=held)
         self.properties = frozenset(properties)
-        self._has_promises = any((built.policy.shares, built.policy.priority))
+        self._has_promises = any((built.policy.shares, built.policy.priority, built.policy.latency))
         self.never_worse = never_worse
         self._host = SimHost()
         self._folder = Path(tempfile.mkdtemp(prefix="schedlab-check-"))
@@ -210,7 +217,44 @@ class Laboratory:
                         if answer
                         else trial
                     )
+        if self.properties & {*RELATIONS}:
+            for at, one in enumerate(trials):
+                if one and one.finding is None and self._may_differ(worlds[at]):
+                    trials[at] = self.try_alone(worlds[at])
         return [trial for trial in trials if trial]
+
+    def _relations(self, world: World) -> list[Relation]:
+        """What this run has in common with another one, as far as it is held."""
+        values = self.built.values | dict(world.settings)
+        return relations_of(self.built.policy, values, self.properties, world)
+
+    def _may_differ(self, world: World) -> bool:
+        """Whether another run may not have in common with this one what it should."""
+        for relation in self._relations(world):
+            pairs = zip((relation.first, relation.second), relation.promises, strict=True)
+            one, other = (self._worlds(False).run([each], promise)[0] for each, promise in pairs)
+            if not one or not other or "course" not in one or "course" not in other:
+                return True
+            if relation.name != "more-cpus" and one["course"] != other["course"]:
+                return True
+            if relation.name == "more-cpus" and relation.is_too_long(one["end_ns"], other["end_ns"]):
+                return True
+        return False
+
+    def _of_relations(self, world: World) -> Finding | None:
+        """Whether another run has not in common with this one what it should; both are run alone."""
+        for relation in self._relations(world):
+            records = []
+            for each in (relation.first, relation.second):
+                outcome, _ = self._run(each, is_judged=False)
+                if outcome.error is None:
+                    records.append(read_records(self._folder / "records.slr"))
+            names = read_program(program_of(world)).names
+            named = [names[pid] for pid in sorted(names)]
+            text = relation.broken(records[0], records[1], named) if len(records) == 2 else None
+            if text is not None:
+                return Finding(relation.name, text, world.horizon_ns)
+        return None
 
     def cover(self, worlds: Iterable[World]) -> None:
         """Run worlds once more, to note which lines of the policy run in them; without interleaving.
@@ -295,6 +339,8 @@ class Laboratory:
         if finding is None and outcome.error is None:
             finding = self._of_promises(world, records)
         longest_wait_ns = int(verdict["metrics"].get("starvation_ns") or 0)
+        if finding is None and outcome.error is None:
+            finding = self._of_relations(world)
         if finding is None and self._is_long(world, longest_wait_ns):
             outcome, _ = self._run(replace(world, horizon_ns=STALL_HORIZON_NS), is_judged=False)
             finding = self._of_outcome(outcome, STALL_HORIZON_NS)

@@ -185,11 +185,14 @@ class _Drawer:
         self.has = {name: rng.random() < 0.4 for name in ("attributes", "affinity", "arrival")}
         #: What the header's `@shares` and `@priority` are about, in half of the worlds: most tasks have it then.
         self.wanted: list[str] = []
-        declared = {each.attribute for each in (policy.shares, policy.priority) if each}
+        declared = {each.attribute for each in (policy.shares, policy.priority) if each} - {"queued"}
         if declared and rng.random() < 0.5:
             self.wanted = sorted(declared)
             if policy.priority and rng.random() < 0.5:
                 self.roles = ["locker", rng.choice(("hog", "sleeper"))]
+        if policy.latency and rng.random() < 0.2:
+            self.n_cpus, self.roles, self.wanted = 1, ["hog", "sleeper"], []
+            self.has["attributes"] = False
 
     def time(self) -> int:
         """A length that another task is likely to have, too."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ..check.search import Report, Task
     from ..check.trial import NeverWorse
     from ..check.world import World
+    from ..policy.find import Policy
 
 
 def register(app: typer.Typer) -> None:
@@ -35,7 +36,7 @@ def register(app: typer.Typer) -> None:
 
 
 INTERLEAVE_HELP = "With --races: run every schedule of at most N preemptions in a window of each world."
-PROPERTY_HELP = "Of error, stall, invariant, vtime, work, shares, priority, inversion, deadlock, race, exit, consistency, worse; default: all."
+PROPERTY_HELP = "Of error, stall, invariant, vtime, work, shares, priority, latency, inversion, deadlock, race, exit, renamed, scaled, more-cpus, consistency, worse; default: all, but for those of two runs."
 
 
 def check(
@@ -92,8 +93,7 @@ def check(
     known = [check_settings(read_world(path), built) for path in paths]
     if not (races or task.are_chosen or any(world.interleaving for world in known)):
         task = replace(task, properties=task.properties - {"race", "deadlock", "exit"})
-    if built.policy.priority is not None:
-        task = replace(task, also_held=frozenset({"inversion"} & {found_in(path) for path in paths}))
+    task = replace(task, also_held=_also_held(built.policy, {found_in(path) for path in paths}))
     seconds = parse_duration(budget, place="--budget") / 1e9
     report = search(
         task, budget_seconds=0 if replay and not task.bound else seconds, n_worlds_max=worlds, finds_all=is_all,
@@ -111,6 +111,13 @@ def check(
         raise typer.Exit(EXIT_CHECK_FAILED)
 
 
+def _also_held(policy: Policy, found: set[str]) -> frozenset[str]:
+    """What is held because a world was found by it, although the header does not say so."""
+    from ..check.relations import RELATIONS
+
+    return frozenset(found & ({*RELATIONS} | ({"inversion"} if policy.priority else set())))
+
+
 def _task(
     policy: str,
     properties: str | None,
@@ -122,16 +129,26 @@ def _task(
     races: bool,
 ) -> Task:
     """What the options say of the policy and of what is held against it."""
+    from ..check.relations import RELATIONS
     from ..check.search import Task
     from ..policy.build import build_policy
     from ..policy.find import ENTITLEMENTS, load_policy
 
     chosen = _properties(properties)
     loaded = load_policy(policy)
-    for name, key in (("shares", "shares"), ("priority", "priority"), ("inversion", "priority")):
+    for name, key in (
+        ("shares", "shares"),
+        ("priority", "priority"),
+        ("inversion", "priority"),
+        ("latency", "latency"),
+    ):
         if properties is not None and name in chosen and getattr(loaded, key) is None:
             example = ENTITLEMENTS[key][2]
             raise UsageError(f"--property {name}: {policy} declares none; such as, in its header: {example}")
+    if properties is not None and workload is not None and (two := sorted(chosen & {*RELATIONS})):
+        raise UsageError(
+            f"--property {two[0]}: not of a given workload: only worlds that are drawn have another run"
+        )
     never_worse = None if never_worse_than is None else _never_worse(never_worse_than, metric, by)
     return Task(
         built=build_policy(loaded),

@@ -4,7 +4,8 @@
 A policy is one C file. Its header comment is also its manual: the idea, where
 it does badly, one `@knob NAME UNIT MIN MAX text` line per parameter (where each
 number has a meaning of its own, `@knob NAME enum WORD=N,WORD=N text`), and
-`@work-conserving yes|no reason`, `@starvation-free yes|no reason`, `@virtual-time yes|no`, `@shares` and `@priority`. This module reads that comment; it does not
+`@work-conserving yes|no reason`, `@starvation-free yes|no reason`, `@virtual-time yes|no`, `@shares`, `@priority` and
+`@latency`. This module reads that comment; it does not
 compile (build.py does) and does not trust it: knobs are held against the
 symbols of the compiled file.
 
@@ -35,10 +36,11 @@ SUFFIX = ".bpf.c"
 ENTITLEMENTS = {
     "shares": (("weight", "tickets", "credits"), r"within +(\w+)()", "@shares tickets within slice_ns"),
     "priority": (
-        ("priority", "deadline"),
-        r"(?:at +once|within +(\w+))( +through +locks)?",
+        ("priority", "deadline", "burst", "queued"),
+        r"(?:then +queued +)?(?:at +once|when +free|within +(\w+))( +through +locks)?",
         "@priority priority at once",
     ),
+    "latency": (("wake-up",), r"(?:at +once|within +(\w+))()", "@latency wake-up within slice_ns"),
 }
 
 #: Units of time that a knob may be kept in, in nanoseconds.
@@ -74,12 +76,15 @@ class Knob:
 
 @dataclass(frozen=True)
 class Entitlement:
-    """What tasks may expect beside others, as `@shares` or `@priority` declares it."""
+    """What tasks may expect beside others, as `@shares`, `@priority` or `@latency` declares it."""
 
-    attribute: str  #: Of a task: its part, or how urgent it is.
+    #: Of a task: its part, or how urgent it is; `queued`: the sooner it was, the more.
+    attribute: str
     knob: str  #: The knob with the bound in ns; empty: at once.
     #: Of `@priority`: whether a task that waits for a lock counts, by the lock's holder.
     through_locks: bool = False
+    when_free: bool = False  #: Of `@priority`: only where a CPU takes a task; nothing is preempted for it.
+    then_queued: bool = False  #: Of `@priority`: among equals, that which was queued first goes first.
 
 
 @dataclass(frozen=True)
@@ -98,6 +103,7 @@ class Policy:
     starvation_free: bool | None = None
     shares: Entitlement | None = None  #: By which tasks share a CPU; None: nothing is declared.
     priority: Entitlement | None = None  #: By which one task goes before another; None: nothing is declared.
+    latency: Entitlement | None = None  #: How soon a task runs that wakes up; None: nothing is declared.
     virtual_time: bool = (
         False  #: Whether queues in order are in that of a virtual time, as the policy declares.
     )
@@ -182,7 +188,7 @@ def load_policy(name_or_path: str, *, is_inside: bool = False) -> Policy:
             starvation_free, _ = _parse_answer(path, line, words)
         elif words.startswith("@virtual-time"):
             virtual_time, _ = _parse_answer(path, line, words)
-        elif words.split()[0] in ("@shares", "@priority"):
+        elif words.split()[0] in ("@shares", "@priority", "@latency"):
             entitlements[words[1:].split()[0]] = _parse_entitlement(path, line, words, knobs)
         elif words.startswith("@source"):
             source = words.removeprefix("@source").strip()
@@ -198,6 +204,7 @@ def load_policy(name_or_path: str, *, is_inside: bool = False) -> Policy:
         starvation_free=starvation_free,
         shares=entitlements.get("shares"),
         priority=entitlements.get("priority"),
+        latency=entitlements.get("latency"),
         virtual_time=virtual_time,
     )
 
@@ -287,7 +294,10 @@ def _parse_answer(path: Path, line: int, words: str) -> tuple[bool, str]:
 
 
 def _parse_entitlement(path: Path, line: int, words: str, knobs: dict[str, Knob]) -> Entitlement:
-    """Read `@shares ATTRIBUTE within KNOB`, or `@priority ATTRIBUTE at once|within KNOB [through locks]`."""
+    """Read `@shares ATTRIBUTE within KNOB`, `@latency wake-up BOUND`, or `@priority`.
+
+    That is `@priority ATTRIBUTE [then queued] at once|when free|within KNOB [through locks]`.
+    """
     name = words.split()[0].removeprefix("@")
     attributes, bound, example = ENTITLEMENTS[name]
     found = re.match(rf"@{name} +({'|'.join(attributes)}) +{bound}", words)
@@ -298,7 +308,10 @@ def _parse_entitlement(path: Path, line: int, words: str, knobs: dict[str, Knob]
     knob = found[2] or ""
     if knob and (knob not in knobs or knobs[knob].unit != "ns"):
         raise PolicyError(f"{path}:{line}: @{name}: {knob} is no @knob in ns that stands above")
-    return Entitlement(found[1], knob, bool(found[3]))
+    words = " ".join(found[0].split())
+    return Entitlement(
+        found[1], knob, bool(found[3]), when_free="when free" in words, then_queued="then queued" in words
+    )
 
 
 def _summary(path: Path, header: list[tuple[int, str]]) -> str:
