@@ -196,6 +196,7 @@ def test_search_of_a_policy_without_a_bug_ends_after_its_worlds(simulator):
 #: The repair of a bug: what stands in its place is sound, so that what was found is the bug.
 MENDED = {
     "charge_underflows": (": 2 * SCX_SLICE_DFL", ": SCX_SLICE_DFL"),
+    "counter_not_back": ("COUNTED SCX_DEQ_CORE_SCHED_EXEC", "COUNTED SCX_DEQ_SCHED_CHANGE"),
     "counter_below_zero": ("\t__sync_fetch_and_add(&n_runnable, -1)", "\tif (!runnable)\n\t\t__sync_fetch_and_add(&n_runnable, -1)"),
     "idle_not_claimed": ("p->cpus_ptr)) {", "p->cpus_ptr) && scx_bpf_test_and_clear_cpu_idle(cpu)) {"),
     "last_forgotten": (".flags = SCX_OPS_ENQ_LAST,", ""),

@@ -77,6 +77,19 @@ def test_what_cannot_run_is_named_and_what_runs_is_not(policy, simulator, races)
     assert all(place.startswith("covered.bpf.c:") for place in lines.never), "headers are not the policy's"
 
 
+def test_lines_of_what_tests_an_invariant_are_not_the_policys(policy, simulator):
+    text = POLICY.replace(
+        "in each. */", "in each.\n * @invariant nr_seen < 1000000\n * @invariant true when quiet\n */"
+    )
+    policy.write_text(text)
+    lines = found(policy).coverage
+    n_lines = text.count("\n")
+    numbers = [int(place.rpartition(":")[2]) for place in (*lines.never, *lines.in_part)]
+    assert all(place.startswith("covered.bpf.c:") for place in lines.never) and max(numbers) <= n_lines, lines
+    at = text[: text.index("return 1000")].count("\n") + 1
+    assert f"covered.bpf.c:{at}" in lines.never
+
+
 def test_the_command_says_how_much_and_which(policy, simulator, root, tmp_path):
     words = [root / "lab", "check", policy, "--worlds", "100", "--out", tmp_path / "out"]
     text = " ".join(subprocess.run(words, capture_output=True, text=True, check=True).stdout.split())

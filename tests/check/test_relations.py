@@ -49,13 +49,7 @@ def test_a_world_that_was_saved_fails_again(name, held, tmp_path, simulator):
 
 @pytest.mark.parametrize(
     ("policy", "held"),
-    [
-        ("fifo", "renamed"),
-        ("rr", "renamed"),
-        ("eevdf", "renamed"),
-        ("rr", "scaled"),
-        ("fifo", "more-cpus"),
-    ],
+    [("fifo", "renamed"), ("rr", "renamed"), ("eevdf", "renamed"), ("rr", "scaled"), ("fifo", "more-cpus")],
 )
 def test_a_policy_to_which_these_are_all_one_is_not_accused(policy, held, simulator):
     task = task_of(policy, held)

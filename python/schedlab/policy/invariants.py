@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """`@invariant EXPR` in a policy's header: a C expression that holds after each callback, in check mode.
 
+`@invariant EXPR when quiet` holds whenever a task becomes runnable and none was.
+
 `@virtual-time yes` has each virtual time tested, too: none leaps.
 
         header -> invariants_of() -> with_invariants(): the file, then a function that tests each
@@ -67,6 +69,23 @@ __attribute__((no_sanitize("thread"))) static u64 sl_checked_vtime(struct task_s
 """
 
 
+#: Ends an expression that need not hold while a task is runnable.
+_QUIET = re.compile(r"\s+when\s+quiet$")
+#: Before a task becomes runnable where none is, the policy's other callbacks have had their time.
+_QUIET_CALLBACKS = """static s32 sl_nr_runnable;
+
+static void sl_quiet_runnable(struct task_struct *p, u64 flags)
+{
+	if (!__sync_fetch_and_add(&sl_nr_runnable, 1)) sl_test_quiet("runnable", p);
+	if (sl_own_runnable) sl_checked_runnable(p, flags);
+}
+static void sl_quiet_quiescent(struct task_struct *p, u64 flags)
+{
+	if (sl_own_quiescent) sl_checked_quiescent(p, flags);
+	__sync_fetch_and_sub(&sl_nr_runnable, 1);
+}"""
+
+
 def has_tests(policy: Policy) -> bool:
     """Whether a policy is another one in check mode."""
     return policy.virtual_time or bool(invariants_of(policy))
@@ -103,7 +122,8 @@ def _is_balanced(expression: str) -> bool:
 
 def with_invariants(policy: Policy, found: list[tuple[int, str]], lines: list[str]) -> list[str]:
     """Surround the lines that a policy is compiled from with what tests its expressions."""
-    tests = [test for line, expression in found for test in _test(policy, line, expression)]
+    tests = [test for line, text in found for test in _test(policy, line, text) if not _QUIET.search(text)]
+    quiet = [test for line, text in found for test in _test(policy, line, text) if _QUIET.search(text)]
     wrapped = []
     for name, (params, args) in _CALLBACKS.items():
         result, keep, give = (
@@ -120,6 +140,10 @@ def with_invariants(policy: Policy, found: list[tuple[int, str]], lines: list[st
         f" sl_checked_ops->{name} = sl_checked_{name}; }}"
         for name in _CALLBACKS
     ]
+    if quiet:
+        wrapped += ["static void sl_test_quiet(const char *callback, const struct task_struct *p)", "{", *quiet, "}",
+                    _QUIET_CALLBACKS]  # fmt: skip
+        begin += [f"\tsl_checked_ops->{name} = sl_quiet_{name};" for name in ("runnable", "quiescent")]
     return [
         _BEFORE, *([_VIRTUAL_TIME] if policy.virtual_time else []), *lines, "static void sl_test(const char *callback, const struct task_struct *p)", "{", *tests, "}",
         *wrapped, "static __attribute__((constructor)) void sl_check_begin(void)", "{", *begin, "}",
@@ -129,15 +153,18 @@ def with_invariants(policy: Policy, found: list[tuple[int, str]], lines: list[st
 def _test(policy: Policy, line: int, expression: str) -> list[str]:
     """C that ends the policy where an expression is false; with both values where it is one comparison."""
     shown, values = "", ""
+    is_quiet, expression = bool(_QUIET.search(expression)), _QUIET.sub("", expression)
     match = _COMPARISON.fullmatch(expression)
     if match and _is_balanced(match[1]) and _is_balanced(match[3]):
         shown = f" (%lld {match[2]} %lld)"
         values = f", (long long)({match[1].strip()}), (long long)({match[3].strip()})"
     text = expression.replace("%", "%%")
-    message = json.dumps(f"invariant of line {line} is false after ops.%s() for %s[%d]: {text}{shown}")
+    when = "when no task is runnable, before ops.%s()" if is_quiet else "after ops.%s()"
+    message = json.dumps(f"invariant of line {line} is false {when} for %s[%d]: {text}{shown}")
     # As one line, so that what the compiler says of it has the header's.
     return [
         f'#line {line} "{policy.path.absolute()}"',
         f"\tif (!({expression})) scx_bpf_error({message}, callback, "
         f'p ? p->comm : "-", p ? p->pid : 0{values});',
+        '#line 1 "main.c"',  # what follows is no line of the policy
     ]
