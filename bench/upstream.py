@@ -5,7 +5,8 @@
     upstream.py FOLDER --speed [--schedulers NAME...]
     upstream.py FOLDER --choose [--schedulers NAME...] [--out RUNS] [--write]
 
-FOLDER is a checkout of `sched-ext/scx`; nothing of it is copied. Each scheduler is compiled,
+FOLDER is a checkout of `sched-ext/scx`, or one of crates that cargo has unpacked, as `scx_lavd-1.1.4`; nothing of it is
+copied. Each scheduler is compiled,
 given what `policies/launch` has for it, and run in the simulator on each workload and number of
 CPUs, with seed 1. A cell says how many of the workloads ended with consistency ok, or that the scheduler's own user half
 does not take such a machine; the last column says why not all. With `--write` the table in docs/upstream.md is replaced. With `--speed` each runs 200 tasks that
@@ -97,6 +98,14 @@ def source_of(folder: Path, name: str) -> Path | None:
     """The main file of a scheduler, by its name without `scx_`; None where it has none of its own."""
     in_c = folder / "scheds" / "c" / f"scx_{name}.bpf.c"
     return in_c if in_c.is_file() else main_file(folder / "scheds" / "rust" / f"scx_{name}")
+
+
+def sources_of(folder: Path, names: list[str]) -> dict[str, Path | None]:
+    """The main files of schedulers by what the table calls them: those of a checkout, or all crates that have one."""
+    if (folder / "scheds").is_dir():
+        return {f"`scx_{name}`": source_of(folder, name) for name in names}
+    crates = {crate: main_file(crate) for crate in sorted(folder.glob("scx_*-*")) if main_file(crate)}
+    return {f"`{crate.name.replace('-', '` ', 1)}": source for crate, source in crates.items()}
 
 
 def first_error(text: str) -> str:
@@ -255,8 +264,8 @@ def main() -> None:
         return
     head = ["scheduler", "compiles", *(f"{number} CPUs" for number in asked.cpus), "why not"]
     rows = [head, ["---"] * len(head)]
-    for name in asked.schedulers:
-        source = source_of(asked.folder, name)
+    sources = sources_of(asked.folder, asked.schedulers)
+    for name, source in sources.items():
         cells = (
             try_scheduler(source, asked.workloads, asked.cpus)
             if source
@@ -266,11 +275,12 @@ def main() -> None:
                 "its BPF half is made by a crate that is not in its folder",
             ]
         )
-        rows.append([f"`scx_{name}`", *cells])
+        rows.append([name, *cells])
         print(*rows[-1], sep=" | ", flush=True)
     table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
     if asked.write:
-        write_between("schedulers table", table.rstrip("\n"), PAGE)
+        mark = "schedulers table" if (asked.folder / "scheds").is_dir() else "versions table"
+        write_between(mark, table.rstrip("\n"), PAGE)
 
 
 if __name__ == "__main__":

@@ -47,6 +47,7 @@ static struct sl_cgroup *add_cgroup(struct sl_cgroup *parent, const char *name, 
 		.cgroup = {
 			.kn = &g->kn,
 			.self.cgroup = &g->cgroup,
+			.self.parent = parent ? &parent->cgroup.self : NULL,
 			.dom_cgrp = &g->cgroup,
 			.level = parent ? parent->cgroup.level + 1 : 0,
 		},

@@ -135,8 +135,8 @@ static void defer_move(struct sl_cpu *this_cpu, s32 cpu, struct sl_task *t, u64 
 {
 	SL_ASSERT(!t->dsq);
 	this_cpu->has_deferred = true;
-	t->ddsp_dsq_id = SCX_DSQ_LOCAL_ON | (u64)cpu;
-	t->ddsp_enq_flags = enq_flags;
+	t->p.scx.ddsp_dsq_id = SCX_DSQ_LOCAL_ON | (u64)cpu;
+	t->p.scx.ddsp_enq_flags = enq_flags;
 	set_ops_state(t, SL_OPSS_DISPATCHING);
 	t->next = NULL;
 	if (this_cpu->moves)
@@ -225,11 +225,11 @@ sl_inline void dispatch_to(struct sl_cpu *this_cpu, struct sl_cpu *locked, struc
 sl_inline void direct_dispatch(struct sl_cpu *this_cpu, struct sl_cpu *cpu, struct sl_task *t,
 			       u64 enq_flags)
 {
-	u64 dsq_id = t->ddsp_dsq_id;
+	u64 dsq_id = t->p.scx.ddsp_dsq_id;
 
-	enq_flags |= t->ddsp_enq_flags;
-	t->ddsp_dsq_id = SCX_DSQ_INVALID;
-	t->ddsp_enq_flags = 0;
+	enq_flags |= t->p.scx.ddsp_enq_flags;
+	t->p.scx.ddsp_dsq_id = SCX_DSQ_INVALID;
+	t->p.scx.ddsp_enq_flags = 0;
 	dispatch_to(this_cpu, cpu, t, dsq_id, enq_flags);
 }
 
@@ -265,10 +265,10 @@ static void do_enqueue_task(struct sl_cpu *this_cpu, struct sl_cpu *cpu, struct 
 	u64 seq;
 
 	if (unlikely(!SL_IS_ASKED(asked, NOTHING))) {
-		t->ddsp_dsq_id = SCX_DSQ_INVALID;
+		t->p.scx.ddsp_dsq_id = SCX_DSQ_INVALID;
 		goto global;
 	}
-	if (t->ddsp_dsq_id != SCX_DSQ_INVALID)
+	if (t->p.scx.ddsp_dsq_id != SCX_DSQ_INVALID)
 		goto direct;
 	if (unlikely((t->p.flags & PF_EXITING) && !(SL_OP(flags) & SCX_OPS_ENQ_EXITING))) {
 		sl_event(this_cpu, ENQ_SKIP_EXITING);
@@ -429,11 +429,11 @@ static __noinline void flush_deferred(struct sl_cpu *this_cpu)
 		if (!t)
 			continue;
 		this_cpu->moves = t->next;
-		cpu = &sl_core.cpus[t->ddsp_dsq_id & SCX_DSQ_LOCAL_CPU_MASK];
-		t->ddsp_dsq_id = SCX_DSQ_INVALID;
+		cpu = &sl_core.cpus[t->p.scx.ddsp_dsq_id & SCX_DSQ_LOCAL_CPU_MASK];
+		t->p.scx.ddsp_dsq_id = SCX_DSQ_INVALID;
 		sl_lock(&cpu->lock);
 		if (likely(!cpu->is_offline))
-			local_dsq_enqueue(cpu, t, t->ddsp_enq_flags);
+			local_dsq_enqueue(cpu, t, t->p.scx.ddsp_enq_flags);
 		else
 			enqueue_for_offline(this_cpu, t);
 		sl_unlock(&cpu->lock);

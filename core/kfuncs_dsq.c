@@ -81,8 +81,8 @@ sl_inline bool scx_dsq_insert_commit(struct sl_task *t, u64 dsq_id, u64 slice, u
 
 	if (likely(t == this_cpu->direct_task)) {
 		this_cpu->direct_task = NULL;
-		t->ddsp_dsq_id = dsq_id;
-		t->ddsp_enq_flags = enq_flags;
+		t->p.scx.ddsp_dsq_id = dsq_id;
+		t->p.scx.ddsp_enq_flags = enq_flags;
 		give_slice(t, slice);
 		return true;
 	}

@@ -77,6 +77,9 @@ static void claim_exit(enum scx_exit_kind kind, s64 code, const struct sl_task *
 	info->exit_code = code;
 	info->reason = exit_reason(kind);
 	info->msg = sl_core.exit_msg;
+	info->exit_cpu = kind < SCX_EXIT_ERROR		   ? -1 :
+			 kind == SCX_EXIT_ERROR_STALL && t ? scx_bpf_task_cpu(&t->p) :
+							     (s32)sl_host_cpu();
 	sl_core.exit_pid = t ? t->p.pid : 0;
 	WRITE_ONCE(sl_core.asked, SL_FAILED);
 	smp_store_release(&sl_core.exit_ready, 1);
@@ -151,7 +154,7 @@ static void reclaim_task(struct sl_cpu *this_cpu, struct sl_task *t)
 	if (state == SL_TASK_RUNNABLE) {
 		this_cpu->holds_lock = true;
 		t->in_custody = false;
-		t->ddsp_dsq_id = SCX_DSQ_INVALID;
+		t->p.scx.ddsp_dsq_id = SCX_DSQ_INVALID;
 		do_enqueue_task(this_cpu, cpu, t, 0);
 		this_cpu->holds_lock = false;
 	}

@@ -205,8 +205,8 @@ void sl_task_setup(struct sl_task *t, u32 idx, s32 pid, const char *comm)
 	t->is_blocking = false;
 	t->in_custody = false;
 	t->last_cpu = -1;
-	t->ddsp_dsq_id = SCX_DSQ_INVALID;
-	t->ddsp_enq_flags = 0;
+	t->p.scx.ddsp_dsq_id = SCX_DSQ_INVALID;
+	t->p.scx.ddsp_enq_flags = 0;
 	WRITE_ONCE(t->exec_start_ns, 0ULL);
 	t->charged_ns = 0;
 	WRITE_ONCE(t->runnable_at_ns, 0ULL);

@@ -84,8 +84,8 @@ static __noinline s32 select_cpu_without_op(struct sl_task *t, s32 prev_cpu, u64
 	/* A policy that is just beginning may have it, and not be asked yet. */
 	if (!sl_is_bypassed() && !SL_OP(select_cpu)) {
 		refill_task_slice_dfl(sl_this_cpu(), t);
-		t->ddsp_dsq_id = SCX_DSQ_LOCAL;
-		t->ddsp_enq_flags = 0;
+		t->p.scx.ddsp_dsq_id = SCX_DSQ_LOCAL;
+		t->p.scx.ddsp_enq_flags = 0;
 	}
 	return cpu;
 }

@@ -14,6 +14,13 @@ struct sl_arena_spin_lock {
 	u32 holder;
 };
 /* Return: 0; -ETIMEDOUT where the holder has not dropped it for long. */
+/* What waits for one in Linux. */
+#define _Q_MAX_CPUS 1
+#define _Q_MAX_NODES 1
+struct arena_qnode {
+	u32 unused;
+};
+extern struct arena_qnode qnodes[_Q_MAX_CPUS][_Q_MAX_NODES];
 int sl_arena_spin_lock(u32 *holder);
 void sl_arena_spin_unlock(u32 *holder);
 #define arena_spin_lock(lock) sl_arena_spin_lock((u32 *)(void *)(lock))

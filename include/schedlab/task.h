@@ -68,11 +68,9 @@ struct sl_task {
 	struct sl_task *parent;
 	u64 key; /* vtime it is queued under */
 
-	u64 nr_migrations;	  /* the lock of CPU `cpu` protects it */
-	const char *wait_for;	  /* host: constant text, for people; or NULL */
-	struct task_attr attr;	  /* as given, for every policy that comes */
-	u32 idx;		  /* the host's number: place in the core's table */
-	struct cpumask *own_mask; /* host: where p.cpus_ptr may point */
+	u64 nr_migrations;     /* the lock of CPU `cpu` protects it */
+	struct task_attr attr; /* as given, for every policy that comes */
+	u32 idx;	       /* the host's number: place in the core's table */
 
 	/* Each switch writes what follows: two cache lines, in which nothing else is. */
 
@@ -98,13 +96,15 @@ struct sl_task {
 	/* The lock of CPU `cpu` protects: */
 	u64 runnable_at_ns; /* since when it waits for a CPU */
 	u64 ops_state;	    /* enum sl_ops_state and count; atomic */
-	u64 ddsp_dsq_id;    /* direct dispatch, or SCX_DSQ_INVALID */
-	u64 ddsp_enq_flags;
-	u64 exec_start_ns; /* charged up to here while it runs */
-	u64 charged_ns;	   /* CPU time since it was last put on a CPU */
-	u64 from_dsq_id;   /* the queue it was picked from */
-	u64 wait_ns;	   /* total so far */
+	u64 exec_start_ns;  /* charged up to here while it runs */
+	u64 charged_ns;	    /* CPU time since it was last put on a CPU */
+	u64 from_dsq_id;    /* the queue it was picked from */
+	u64 wait_ns;	    /* total so far */
 	u64 wait_ns_max;
+
+	/* Seldom touched, and there is room. */
+	const char *wait_for;	  /* host: constant text, for people; or NULL */
+	struct cpumask *own_mask; /* host: where p.cpus_ptr may point */
 };
 
 /*

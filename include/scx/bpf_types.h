@@ -204,6 +204,7 @@ struct scx_exit_info {
 	u32 bt_len;
 	char *msg;
 	char *dump;
+	s32 exit_cpu;
 };
 
 struct kernfs_node {
@@ -284,6 +285,8 @@ struct task_struct {
 	struct task_struct *group_leader;
 	struct sched_entity se;
 	u64 start_time;
+	u64 utime;
+	u64 stime;
 	unsigned long nvcsw;
 	unsigned long nivcsw;
 	s32 pid;

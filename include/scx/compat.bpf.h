@@ -11,6 +11,7 @@
 #include <scx/common.bpf.h>
 
 #define __COMPAT_ENUM_OR_ZERO(type, value) (value)
+#define __COMPAT_HAS_scx_bpf_select_cpu_and 1
 
 #define __COMPAT_is_enq_cpu_selected(enq_flags) \
 	(((enq_flags) & SCX_ENQ_CPU_SELECTED) != 0)

@@ -33,6 +33,9 @@
 		__builtin_memcpy(___at, (const void *)&___value, sizeof(___value)); \
 	})
 
+/* For #if: whether the scheduler's files have a name, which not each of its versions has. */
+#define SL_HAS(name) SL_HAS_##name
+
 /* The lowest CPU of the same core; sl_scx_cpu_llc_id() is that of the same cache. */
 int sl_scx_cpu_core_id(s32 cpu);
 

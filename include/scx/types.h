@@ -117,6 +117,7 @@ struct scx_exit_info {
 	u32 bt_len;
 	char *msg;
 	char *dump;
+	s32 exit_cpu; /* where it was found; -1: on none */
 };
 
 struct kernfs_node {
@@ -127,6 +128,7 @@ struct kernfs_node {
 /* What iterators go over: of each cgroup the one of its own. */
 struct cgroup_subsys_state {
 	struct cgroup *cgroup;
+	struct cgroup_subsys_state *parent; /* NULL: the root's */
 	struct {
 		unsigned long percpu_count_ptr; /* 0: it is not being removed */
 	} refcnt;
@@ -135,7 +137,12 @@ struct cgroup_subsys_state {
 #define SL_CGROUP_DEPTH_MAX 32
 struct cgroup {
 	struct kernfs_node *kn;
-	struct cgroup_subsys_state self;
+	union {
+		struct cgroup_subsys_state self;
+		struct task_group {
+			struct cgroup_subsys_state css;
+		} task_group[1];
+	};
 	struct cgroup_subsys_state *subsys[1];	       /* NULL: no cpusets here */
 	struct cgroup *dom_cgrp;		       /* itself: none is threaded */
 	s32 level;				       /* 0 for the root */
@@ -207,7 +214,9 @@ struct sched_ext_entity {
 	u32 flags;     /* SCX_TASK_* */
 	u32 weight;    /* 1..10000, 100 is nice 0 */
 	s32 sticky_cpu;
-	s32 selected_cpu;	   /* what select_cpu last returned */
+	s32 selected_cpu; /* what select_cpu last returned */
+	u64 ddsp_dsq_id;  /* direct dispatch, or SCX_DSQ_INVALID; the core's */
+	u64 ddsp_enq_flags;
 	unsigned long runnable_at; /* since when it waits, in ticks of jiffies */
 	bool disallow;		   /* set in init_task: an error, there is no other class */
 };
@@ -223,7 +232,10 @@ struct task_struct {
 	s32 nr_cpus_allowed;
 	u16 migration_disabled;
 	u16 __state; /* 0 runnable, 1 asleep, 0x80 ended (TASK_DEAD) */
-	struct sched_entity se;
+	union {
+		struct sched_entity se;
+		u64 utime; /* ns: all of `se.sum_exec_runtime`, as none is in the kernel */
+	};
 	s32 pid;
 	u32 flags;	 /* PF_* */
 	sl_ulong nvcsw;	 /* voluntary switches: blocked or yielded */
@@ -246,7 +258,10 @@ struct task_struct {
 	char comm[TASK_COMM_LEN] __attribute__((aligned(8))); /* written by words */
 	struct css_set *cgroups; /* the lock of the task's CPU protects it */
 	const struct cred *real_cred;
-	struct mempolicy *mempolicy;	       /* NULL: memory has no nodes here */
+	union {
+		struct mempolicy *mempolicy; /* NULL: memory has no nodes here */
+		u64 stime;		     /* ns, in the kernel: 0, too */
+	};
 	const struct sched_class *sched_class; /* one for all */
 	struct signal_struct *signal;
 	struct list_head thread_node; /* in the list of `signal` */

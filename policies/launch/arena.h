@@ -6,8 +6,11 @@
  * Included by launch files, each part of one of these schedulers.
  */
 #include <scx/launch.h>
+#if SL_HAS(arena_init)
 #include <lib/arena.h>
+#if __has_include(<lib/percpu.h>)
 #include <lib/percpu.h>
+#endif
 
 static int launch_add(int (*is_in)(s32 cpu, s32 of), s32 of, u64 id)
 {
@@ -57,8 +60,18 @@ static int launch_arena(u64 task_bytes)
 	s32 nr = (s32)scx_bpf_nr_cpu_ids();
 	int err;
 
+#if SL_HAS(scx_percpu_storage_map)
 	SL_CREATE_MAP(&scx_percpu_storage_map);
+#endif
 	err = SL_CALL(arena_init, &args, sizeof(args));
+#if SL_HAS(arena_topology_init)
+	struct arena_topology_init_args most;
+
+	for (u32 level = 0; level < TOPO_MAX_LEVEL; level++)
+		most.max_children[level] = (u32)nr;
+	if (!err)
+		err = SL_CALL(arena_topology_init, &most, sizeof(most));
+#endif
 	if (!err)
 		err = launch_add(launch_any, 0, 0);
 	for (s32 node = 0; !err && node < (s32)scx_bpf_nr_node_ids(); node++)
@@ -77,3 +90,4 @@ static int launch_arena(u64 task_bytes)
 		err = launch_add(launch_same_cpu, cpu, (u64)cpu);
 	return err;
 }
+#endif

@@ -87,9 +87,16 @@ static void launch_domain(s32 cpu)
 			c->__cpumask[i / 64] |= 1ULL << i % 64;
 	}
 	for (u32 i = 0; i < 2; i++) {
-		u8 nr = launch_neighbors(cpu, distances[i],
-					 &c->neighbor_ids[nr_distances * LAVD_CPDOM_MAX_NR]);
+#if SL_HAS(neighbor_ids)
+		u8 *ids = &c->neighbor_ids[nr_distances * LAVD_CPDOM_MAX_NR];
+		u8 nr = launch_neighbors(cpu, distances[i], ids);
+#else
+		u8 ids[LAVD_CPDOM_MAX_NR];
+		u8 nr = launch_neighbors(cpu, distances[i], ids);
 
+		for (u8 k = 0; k < nr; k++)
+			c->neighbor_bits[nr_distances] |= 1ULL << ids[k];
+#endif
 		c->nr_neighbors[nr_distances] = nr;
 		nr_distances += nr > 0;
 	}
@@ -118,12 +125,22 @@ static int launch(void)
 		launch_order(i, is_last ? nr * SCX_CPUPERF_ONE : SCX_CPUPERF_ONE, is_last && nr > 1);
 	}
 	SL_SET(nr_llcs, sl_count_of(sl_scx_cpu_llc_id));
+#if SL_HAS(__nr_cpu_ids)
+	SL_SET(__nr_cpu_ids, nr);
+#else
 	SL_SET(nr_cpu_ids, nr);
+#endif
 	SL_SET(is_smt_active, sl_has_smt());
 	SL_SET(is_autopilot_on, true);
 	SL_SET(slice_max_ns, 5000000);
 	SL_SET(slice_min_ns, 500000);
+#if SL_HAS(pinned_slice_ns)
 	SL_SET(pinned_slice_ns, 5000000);
+#endif
 	SL_SET(preempt_shift, 6);
+#if SL_HAS(arena_init)
 	return launch_arena(sizeof(task_ctx));
+#else
+	return 0;
+#endif
 }

@@ -29,14 +29,21 @@ static void launch_layer(u32 id, const char *name, bool is_preempting, u64 min_e
 	l->disallow_open_after_ns = 2 * SCX_SLICE_DFL;
 	l->disallow_preempt_after_ns = 4 * SCX_SLICE_DFL;
 	l->nr_cpus = scx_bpf_nr_cpu_ids();
+#if SL_HAS(cpuset)
 	for (u32 i = 0; i < MAX_CPUS_U8; i++)
 		l->cpuset[i] = 0xff;
+#endif
 	for (s32 cpu = 0; cpu < (s32)scx_bpf_nr_cpu_ids(); cpu++) {
 		u32 llc = sl_index_of(sl_scx_cpu_llc_id, cpu);
 
 		l->cpus[cpu / 8] |= (u8)(1U << cpu % 8);
+#if SL_HAS(llc_mask)
 		l->llc_mask |= 1ULL << llc;
+#endif
 		l->nr_llc_cpus[llc]++;
+#if SL_HAS(layer_node_ctx)
+		l->node[scx_bpf_cpu_node(cpu)].nr_cpus++;
+#endif
 	}
 	SL_SET(layer_iteration_order[id], id);
 }
@@ -90,27 +97,58 @@ static void launch_cpu(s32 cpu)
 	}
 }
 
-/* All caches, its own first, then those of its node. */
-static void launch_cache(s32 cpu)
+/* All caches, its own first, then those of its node; of two equal ones the first is one after @turn. */
+static void launch_proximity(s32 cpu, u32 turn, struct llc_prox_map *map)
 {
-	u32 id = sl_index_of(sl_scx_cpu_llc_id, cpu), at = 0;
-	struct llc_ctx *c = bpf_map_lookup_elem(&llc_data, &id);
+	s32 nr = (s32)scx_bpf_nr_cpu_ids();
+	u32 at = 0;
 
-	SL_SET(llc_numa_id_map[id], (u32)scx_bpf_cpu_node(cpu));
 	for (u32 distance = 0; distance < 3; distance++) {
-		for (s32 i = 0; i < (s32)scx_bpf_nr_cpu_ids(); i++) {
+		for (s32 k = 0; k < nr; k++) {
+			s32 i = (k + (s32)turn) % nr;
 			u32 away = i == cpu					? 0 :
 				   scx_bpf_cpu_node(i) == scx_bpf_cpu_node(cpu) ? 1 :
 										  2;
 
 			if (sl_scx_cpu_llc_id(i) == i && away == distance)
-				c->prox_map.llcs[at++] = (u16)sl_index_of(sl_scx_cpu_llc_id, i);
+				map->llcs[at++] = (u16)sl_index_of(sl_scx_cpu_llc_id, i);
 		}
 		if (distance == 1)
-			c->prox_map.node_end = at;
+			map->node_end = at;
 	}
-	c->prox_map.sys_end = at;
+	map->sys_end = at;
 }
+
+static void launch_cache(s32 cpu)
+{
+	u32 id = sl_index_of(sl_scx_cpu_llc_id, cpu);
+	struct llc_ctx *c = bpf_map_lookup_elem(&llc_data, &id);
+
+	SL_SET(llc_numa_id_map[id], (u32)scx_bpf_cpu_node(cpu));
+#if SL_HAS(prox_maps)
+	for (u32 turn = 0; turn < NUM_PROXIMITY_MAPS; turn++)
+		launch_proximity(cpu, turn, &c->prox_maps[turn]);
+#else
+	launch_proximity(cpu, 0, &c->prox_map);
+#endif
+}
+
+#if SL_HAS(node_prox_map)
+/* Its caches, and all other nodes. */
+static void launch_node(u32 node)
+{
+	struct node_ctx *c = bpf_map_lookup_elem(&node_data, &node);
+
+	for (s32 cpu = 0; cpu < (s32)scx_bpf_nr_cpu_ids(); cpu++) {
+		if (sl_scx_cpu_llc_id(cpu) == cpu && scx_bpf_cpu_node(cpu) == (s32)node)
+			c->llcs[c->nr_llcs++] = sl_index_of(sl_scx_cpu_llc_id, cpu);
+	}
+	for (u32 i = 0; i < scx_bpf_nr_node_ids(); i++) {
+		if (i != node)
+			c->prox_map.nodes[c->prox_map.sys_end++] = (u16)i;
+	}
+}
+#endif
 
 static int launch(void)
 {
@@ -146,10 +184,16 @@ static int launch(void)
 		if (sl_scx_cpu_llc_id(cpu) == cpu)
 			launch_cache(cpu);
 	}
+#if SL_HAS(node_prox_map)
+	for (u32 node = 0; node < scx_bpf_nr_node_ids(); node++)
+		launch_node(node);
+#endif
 	launch_layer(LAUNCH_BATCH, "batch", false, 1000000);
 	launch_layer(LAUNCH_IMMEDIATE, "immediate", true, 100000);
 	launch_layer(LAUNCH_NORMAL, "normal", false, 0);
+#if SL_HAS(kfuncs_supported_in_syscall)
 	/* The masks are made once the policy has begun. */
 	SL_SET(kfuncs_supported_in_syscall, false);
+#endif
 	return 0;
 }

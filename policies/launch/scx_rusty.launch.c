@@ -13,7 +13,9 @@ static int launch(void)
 	if (nr > MAX_CPUS || sl_count_of(sl_scx_cpu_llc_id) > MAX_DOMS)
 		return SL_REFUSE("scx_rusty takes at most %u CPUs and %u caches", MAX_CPUS,
 				 MAX_DOMS);
+#if SL_HAS(scx_percpu_bpfmask_map)
 	SL_CREATE_MAP(&scx_percpu_bpfmask_map);
+#endif
 	slice_ns = SCX_SLICE_DFL;
 	SL_SET(nr_cpu_ids, nr);
 	SL_SET(nr_nodes, scx_bpf_nr_node_ids());
@@ -37,6 +39,10 @@ static int launch(void)
 	}
 	SL_SET(greedy_threshold, 1);
 	tune_input.slice_ns = 20000000;
+#if SL_HAS(genn)
 	tune_input.genn = 1;
+#else
+	tune_input.gen = 1;
+#endif
 	return 0;
 }

@@ -136,7 +136,7 @@ static void check_task(struct model_task *t, u32 nr_places)
 		      t->core.p.pid, state, nr_places);
 	CHECK((t->core.ops_state & SL_OPSS_MASK) != SL_OPSS_QUEUEING);
 	CHECK((t->core.ops_state & SL_OPSS_MASK) != SL_OPSS_DISPATCHING);
-	CHECK(t->core.ddsp_dsq_id == SCX_DSQ_INVALID);
+	CHECK(t->core.p.scx.ddsp_dsq_id == SCX_DSQ_INVALID);
 	CHECK(state == SL_TASK_RUNNING || (t->runs_on == -1 && !t->core.on_cpu));
 	CHECK(state == SL_TASK_BLOCKED || t->nr_announced == t->nr_woken || t->core.is_blocking,
 	      "[%d]", t->core.p.pid);

@@ -6,12 +6,15 @@ The checkout that is compiled here is a small one of our own, laid out as `sched
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 import schedlab
 from schedlab.errors import NotFoundError, PolicyError
 from schedlab.policy.build import build_policy
 from schedlab.policy.find import load_policy
+from schedlab.policy.launch_file import launch_file
 from schedlab.policy.published import main_file
 
 POLICY = """
@@ -372,6 +375,119 @@ def test_a_user_half_that_refuses_the_machine(tmp_path, simulator):
 
     assert "its user half refuses this machine: scx_own.launch.c:4: too many CPUs: 4" in error(4)
     assert 'its SEC("syscall") program setup returned -5' in error(2)
+
+
+CRATE = {
+    "scx_own-1.1.4/Cargo.toml": '[package]\nname = "scx_own"\nversion = "1.1.4"\n'
+    '[build-dependencies.scx_cargo]\nversion = "1.1.2"\n',
+    "scx_own-1.1.4/build.rs": 'b.enable_skel("src/bpf/main.bpf.c", "bpf").add_source("src/bpf/lib/more.bpf.c");\n',
+    "scx_own-1.1.4/src/bpf/lib/more.bpf.c": "#include <lib/more.h>\nint more(void) { return MORE; }\n",
+    "scx_own-1.1.4/src/bpf/main.bpf.c": """
+#include <scx/common.bpf.h>
+#include <lib/more.h>
+int more(void);
+/* was_there is gone. */
+const volatile u32 is_new;
+const volatile u64 slice_ns;
+s32 BPF_STRUCT_OPS_SLEEPABLE(own_init)
+{
+	bpf_printk("more %d new %u slice %llu", more(), is_new, slice_ns);
+	return 0;
+}
+"""
+    + POLICY
+    + "SCX_OPS_DEFINE(own_ops, "
+    + OPS
+    + ");\n",
+    "scx_own-1.1.4/src/bpf/scx_own.launch.toml": '[rodata]\nslice_ns = "3ms"\n"was_there?" = 1\n',
+    "scx_own-1.1.4/src/bpf/scx_own.launch.c": """
+#include <scx/launch.h>
+static int launch(void)
+{
+#if SL_HAS(is_new)
+	SL_SET(is_new, 8);
+#endif
+#if SL_HAS(was_there)
+	SL_SET(was_there, 8);
+#endif
+	return 0;
+}
+""",
+    # Not the lowest, and not the highest.
+    "scx_utils-1.0.12/bpf_h/lib/more.h": "#define MORE 1\n",
+    "scx_utils-1.1.3/bpf_h/lib/more.h": "#define MORE 2\n",
+    "scx_cargo-1.2.0/bpf_h/lib/more.h": "#define MORE 3\n",
+}
+
+
+@pytest.fixture
+def crate(tmp_path):
+    for name, text in CRATE.items():
+        path = tmp_path / "registry" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return tmp_path / "registry" / "scx_own-1.1.4"
+
+
+def test_a_scheduler_that_cargo_has_unpacked(crate, tmp_path, simulator):
+    lines, result = run(crate, tmp_path / "out")
+    assert (result["policy"], result["error"], result["consistency"]) == ("scx_own", None, "ok")
+    assert lines == ["more 2 new 8 slice 3000000"]
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "reason"),
+    [
+        ("../scx_utils-1.1.3", None, None),
+        ("../scx_cargo-1.2.0", None, "cargo info scx_cargo@1.1.2"),
+        ("src/bpf/lib/more.bpf.c", None, "names more.bpf.c, which is in none of its folders"),
+        ("Cargo.toml", "[package]", "names no version of scx_cargo or scx_utils"),
+        ("src/bpf/scx_own.launch.toml", "[rodata]\nwas_there = 1", "has no number of that name"),
+    ],
+)
+def test_what_a_crate_lacks(crate, simulator, file, text, reason):
+    place = crate / file
+    if text:
+        place.write_text(text)
+    elif place.is_dir():
+        shutil.rmtree(place)
+        if reason:
+            shutil.rmtree(crate.parent / "scx_utils-1.1.3")
+    else:
+        place.unlink()
+    if reason is None:
+        build_policy(load_policy(str(crate)))
+        return
+    with pytest.raises(PolicyError, match=reason):
+        build_policy(load_policy(str(crate)))
+
+
+def test_a_launch_file_of_a_version(crate, monkeypatch, tmp_path):
+    main = crate / "src/bpf/main.bpf.c"
+    folder = tmp_path / "policies" / "launch"
+    folder.mkdir(parents=True)
+    monkeypatch.setattr("schedlab.policy.launch_file.policies_folder", lambda: folder.parent)
+    assert launch_file("scx_own", main) == main.parent / "scx_own.launch.toml"
+    (main.parent / "scx_own.launch.toml").unlink()
+    assert launch_file("scx_own", main) is None
+    for name in ("scx_own", "scx_own-1.0", "scx_own-1.1"):
+        (folder / f"{name}.launch.toml").touch()
+    assert launch_file("scx_own", main) == folder / "scx_own-1.1.launch.toml"
+    (folder / "scx_own-1.1.launch.toml").unlink()
+    assert launch_file("scx_own", main) == folder / "scx_own.launch.toml"
+
+
+def test_a_user_half_for_another_version_says_so(crate, monkeypatch, tmp_path, simulator):
+    code = crate / "src/bpf/scx_own.launch.c"
+    folder = tmp_path / "policies" / "launch"
+    folder.mkdir(parents=True)
+    (folder / "scx_own.launch.c").write_text(code.read_text().replace("SL_HAS(was_there)", "1"))
+    code.unlink()
+    monkeypatch.setattr("schedlab.policy.launch_file.policies_folder", lambda: folder.parent)
+    with pytest.raises(
+        PolicyError, match=r"scx_own.launch.c is for another version of scx_own than this one \(1.1.4\)"
+    ):
+        build_policy(load_policy(str(crate)))
 
 
 def test_each_of_its_files_decides_its_hash(checkout):

@@ -31,11 +31,21 @@ from ..waiting import announced
 from .bpf import Toolchain, check_for_linux, compile_object, find_bpf_compiler, is_object
 from .check import check_callbacks, check_object
 from .elf import ElfFile
-from .find import Knob, Policy, policy_hash
+from .find import Knob, Policy, policy_hash, source_files
 from .invariants import CHECK_FLAG, has_tests, invariants_of, with_invariants
-from .launch_file import CALL, FLAGS_NAME, launch_code, launch_file, read_launch_file, with_map_sizes
+from .launch_file import (
+    CALL,
+    CODE_SUFFIX,
+    FLAGS_NAME,
+    OPTIONAL,
+    launch_code,
+    launch_file,
+    names_asked_for,
+    read_launch_file,
+    with_map_sizes,
+)
 from .published import FLAGS as PUBLISHED_FLAGS
-from .published import compiler_flags, published
+from .published import compiler_flags, published, scheduler_version
 
 #: What every host that runs native policies compiles them with.
 FLAGS = (
@@ -163,10 +173,13 @@ def _launch_values(policy: Policy, symbols: Mapping[str, bytes]) -> dict[str, in
     path = launch_file(policy.name, policy.path)
     if path is None:
         return {}
-    found = read_launch_file(path)
     data = [name for name, value in symbols.items() if len(value) in (1, 2, 4, 8)]
-    for name in found:
-        if name not in data and name != FLAGS_NAME and not name.startswith(CALL):
+    found: dict[str, int | str] = {}
+    for said, value in read_launch_file(path).items():
+        name = said.removesuffix(OPTIONAL)
+        if name in data or name == FLAGS_NAME or name.startswith(CALL):
+            found[name] = value
+        elif name == said:
             raise PolicyError(
                 f"{path}: rodata.{name}: {policy.path} has no number of that name{did_you_mean(name, data)}"
             )
@@ -277,9 +290,8 @@ def compile_policy(policy: Policy, *, more_flags: Sequence[str] = ()) -> Path:
             env=os.environ | {"LC_ALL": "C.UTF-8"},
         )
         if answer.returncode != 0:
-            raise PolicyError(
-                f"{policy.path} does not compile:\n{compiler_messages(answer)}{_hint(answer.stderr)}"
-            )
+            said = f"{compiler_messages(answer)}{_hint(answer.stderr)}"
+            raise PolicyError(f"{policy.path} does not compile:\n{said}{_of_launch(policy, answer.stderr)}")
         text = policy.path.read_text("utf-8", errors="replace")
         check_callbacks(policy.path, text)
         # With a sanitizer it calls more than Linux offers; without, it has been held against that.
@@ -309,7 +321,12 @@ def _sources(policy: Policy, sized: str | None, scratch: Path, *, is_checked: bo
         return [*flags, *map(str, (policy.path, *found.sources))]
     lines = [f'#line 1 "{path}"', sized] if sized else [f'#include "{path}"']
     if code:
-        lines += [f'#include "{code}"', "int sl_launch(void) { return launch(); }"]
+        files = source_files(policy.path, has_launch=False).values()
+        lines += [
+            *names_asked_for(code, files),
+            f'#include "{code}"',
+            "int sl_launch(void) { return launch(); }",
+        ]
     if is_tested:
         lines = with_invariants(policy, invariants_of(policy), lines)
     main = scratch / "main.c"
@@ -321,6 +338,18 @@ def struct_ops_flags(source: Path) -> tuple[str, ...]:
     """What the compiler has to be told about a file that defines its operations as Linux's documentation does."""
     found = STRUCT_OPS.search(source.read_text("utf-8", errors="replace"))
     return (f"-DSL_STRUCT_OPS={found[1]}",) if found else ()
+
+
+def _of_launch(policy: Policy, messages: str) -> str:
+    """What it means that the part of another version's user half does not compile."""
+    code = launch_code(policy.name, policy.path)
+    if not code or code.parent == policy.path.parent or f"{code}:" not in messages:
+        return ""
+    version = ".".join(map(str, scheduler_version(policy.path))) or "unknown"
+    return (
+        f"\n{code.name} is for another version of {policy.name} than this one ({version}): "
+        f"write one for it, {policy.path.parent / (policy.name + CODE_SUFFIX)}"
+    )
 
 
 def _hint(messages: str) -> str:

@@ -29,7 +29,7 @@ from .. import paths
 from ..errors import NotFoundError, PolicyError, UnitError, UsageError, did_you_mean
 from ..units import parse_quantity
 from .launch_file import launch_code
-from .published import Published, main_file, published
+from .published import Published, main_file, published, scheduler_name
 
 SUFFIX = ".bpf.c"
 #: Declarations of what a task may expect beside others: the attributes by which, what follows, and an example.
@@ -155,7 +155,7 @@ def find_policy(name_or_path: str) -> Path:
 def policy_name(path: Path) -> str:
     """Name of a policy."""
     name = re.sub(r"(\.bpf)?\.[co]$", "", path.name)
-    places = [folder.name for folder in path.resolve().parents if folder.name.startswith("scx_")]
+    places = [scheduler_name(folder) for folder in path.resolve().parents if folder.name.startswith("scx_")]
     is_inside = places and (name == "main" or f"scx_{name}" == places[0])
     if is_inside:
         return places[0]
@@ -330,15 +330,15 @@ def _summary(path: Path, header: list[tuple[int, str]]) -> str:
     return re.split(r"(?<=\.)\s", text, maxsplit=1)[0].rstrip(".")
 
 
-def source_files(path: Path, *, is_inside: bool = False) -> dict[str, Path]:
-    """Find a policy's source and, transitively, the headers that it includes."""
+def source_files(path: Path, *, is_inside: bool = False, has_launch: bool = True) -> dict[str, Path]:
+    """Find a policy's source, its user half in C and, transitively, the headers that they include."""
     found = {"": path}
     include = paths.include_folder()
     own = path.parent.resolve() if is_inside else None
     if own and not path.resolve().is_relative_to(own):
         raise PolicyError(f"{path}: it is a link to a file outside of its folder")
     more = published(path)
-    launch = launch_code(policy_name(path), path)
+    launch = launch_code(policy_name(path), path) if has_launch else None
     if own and (launch or more != Published()):
         raise PolicyError(
             f"{path}: a scheduler of several files; the sandbox takes one, so leave out --sandbox"

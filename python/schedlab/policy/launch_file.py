@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: MIT
 """Read a launch file: the constants that a scheduler's own user half sets before it is loaded.
 
-`NAME.launch.toml`, beside the scheduler or in `policies/launch`, has these tables:
+`NAME.launch.toml`, beside the scheduler or in `policies/launch`, has these tables; for a scheduler of version 1.1.x
+`NAME-1.1.launch.toml` comes before it:
 
     [rodata]
     slice_ns = "20ms"       # a time, in nanoseconds; or an integer, or true
     nr_cpu_ids = "cpus"     # of the machine: cpus, nodes, caches, has_smt
     [ops]
     flags = ["SCX_OPS_ENQ_LAST"]
+    "slice_lag?" = "40ms"   # only where the scheduler has it: its versions differ
     [maps]
     pair_ctx = 512          # entries of a map that says none, as the compiler gets it
     [[call]]                # SEC("syscall") programs, before the policy's init, in this order
@@ -19,7 +21,7 @@ What that cannot say, as a table of the machine's CPUs, is in `NAME.launch.c`, w
     static int launch(void)     // before the policy's init; 0, or an error
 
 It is compiled as the end of the scheduler's main file, so all of that file's names are known to it,
-and constants may be written (`SL_SET(constant, value)`). For the guest it runs here, and the kernel's
+and constants may be written (`SL_SET(constant, value)`); `#if SL_HAS(name)` asks whether its files have a name. For the guest it runs here, and the kernel's
 object gets what it has written (hosts/user_half.py).
 
 Each name is held against the variables of the compiled file (build.py), and a word for the
@@ -31,7 +33,7 @@ Read next: build.py.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +41,7 @@ from ..errors import PolicyError, SpecError, UnitError, did_you_mean
 from ..paths import policies_folder
 from ..toml_file import Source, read_source
 from ..units import parse_quantity
+from .published import scheduler_version
 
 SUFFIX = ".launch.toml"
 CODE_SUFFIX = ".launch.c"
@@ -56,24 +59,42 @@ OPS_FLAGS = {
 }
 #: What hosts call the flags where a variable's name is expected.
 FLAGS_NAME = "ops.flags"
+#: At the end of a name: it may be absent.
+OPTIONAL = "?"
 #: What they call a call: this, its number, a dot, and the program.
 CALL = "call."
+#: Asks, in C, whether the scheduler's files have a name.
+_ASKED = re.compile(r"\bSL_HAS\((\w+)\)")
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _TABLES = {"rodata": dict, "ops": dict, "maps": dict, "call": list}
 _MAP_END = r"\}}(?=\s*{}\s*SEC\(\"\.maps\"\))"
 
 
 def launch_file(name: str, source: Path) -> Path | None:
     """Find the launch file of a scheduler."""
-    return _find(name + SUFFIX, source)
+    return _find(name, SUFFIX, source)
 
 
 def launch_code(name: str, source: Path) -> Path | None:
     """Find what of a scheduler's user half is written in C."""
-    return _find(name + CODE_SUFFIX, source)
+    return _find(name, CODE_SUFFIX, source)
 
 
-def _find(file: str, source: Path) -> Path | None:
-    places = (source.parent / file, policies_folder() / "launch" / file)
+def names_asked_for(code: Path, files: Iterable[Path]) -> list[str]:
+    """Definitions, in C, of the names that a user half in C asks for and that the scheduler's files have."""
+    beside = [*code.parent.glob("*.h"), code]
+    asked = {name for file in beside for name in _ASKED.findall(file.read_text("utf-8", "replace"))}
+    words: set[str] = set()
+    for file in files if asked else ():
+        words |= asked & set(re.findall(r"\w+", _COMMENT.sub(" ", file.read_text("utf-8", "replace"))))
+    return [f"#define SL_HAS_{name} 1" for name in sorted(words)]
+
+
+def _find(name: str, suffix: str, source: Path) -> Path | None:
+    folder = policies_folder() / "launch"
+    places = [source.parent / (name + suffix), folder / (name + suffix)]
+    if name.startswith("scx_") and (version := scheduler_version(source)):
+        places.insert(1, folder / f"{name}-{version[0]}.{version[1]}{suffix}")
     return next((place for place in places if place.is_file()), None)
 
 
@@ -108,8 +129,9 @@ def with_map_sizes(path: Path | None, text: str) -> str:
         place = f"{path}:{source.line_of(('maps', name))}: maps.{name}"
         if type(size) is not int or not 0 < size < 1 << 31:
             raise PolicyError(f"{place}: '{size}' is not a positive integer")
-        text, n_found = re.subn(_MAP_END.format(re.escape(name)), f"__uint(max_entries, {size}); }}", text)
-        if not n_found:
+        end = _MAP_END.format(re.escape(name.removesuffix(OPTIONAL)))
+        text, n_found = re.subn(end, f"__uint(max_entries, {size}); }}", text)
+        if not n_found and not name.endswith(OPTIONAL):
             raise PolicyError(f"{place}: there is no map of that name")
     return text
 

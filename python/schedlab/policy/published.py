@@ -2,7 +2,8 @@
 """Find all files of a published sched_ext scheduler: its sources, headers and user half.
 
 A checkout of `sched-ext/scx` has `scheds/include`. A scheduler in it is one file of
-`scheds/c`, or a folder of `scheds/rust` whose `build.rs` names its sources and those of `lib`. What
+`scheds/c`, or a folder of `scheds/rust` whose `build.rs` names its sources and those of `lib`. One that cargo
+has fetched is a folder such as `scx_lavd-1.1.4`, beside the crate with the headers that its Cargo.toml asks for. What
 its headers mean by the kernel and libbpf is in `include/published`, which is searched before
 its own folders; `kernel.h` there comes before all else.
 
@@ -19,10 +20,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from .. import paths
+from ..errors import PolicyError, SpecError
+from ..toml_file import read_source
 
 _MAIN = re.compile(r'enable_skel\(\s*"([^"]+)"')
 _SOURCE = re.compile(r'add_source\(\s*"([^"]+)"')
 _LIB_SOURCES = re.compile(r"^LIB_SRCS\s*:=\s*(.*)$", re.MULTILINE)
+#: A folder that cargo has unpacked: the crate's name and version.
+_CRATE = re.compile(r"(scx_\w+)-(\d+)\.(\d+)\.(\d+)")
+_PACKAGE = re.compile(r"^\[package\]\s[^\[]*?^version\s*=\s*\"(\d+)\.(\d+)\.(\d+)", re.MULTILINE)
+#: Crates that build schedulers, and have the headers.
+_BUILDERS = ("scx_cargo", "scx_utils")
 SUFFIX = ".bpf.c"
 #: For the compiler. Its warnings are its authors' to see. Linux keeps what is a kernel's pointer in a map
 #: where a value is copied over it: here it becomes what the rest of an uninitialised variable is, 0.
@@ -67,6 +75,9 @@ def published(path: Path) -> Published:
     if linux is not None:
         return Published(includes=(linux / "tools" / "sched_ext" / "include", path.parent), is_published=True)
     root = next((folder for folder in path.parents if (folder / "scheds" / "include").is_dir()), None)
+    crate = next((folder for folder in path.parents if _CRATE.fullmatch(folder.name)), None)
+    if root is None and crate and (crate / "build.rs").is_file():
+        return _of_crate(path, crate)
     if root is None:
         others = sorted(path.parent.glob("*" + SUFFIX)) if path.name == f"main{SUFFIX}" else []
         return Published(sources=tuple(other for other in others if other != path))
@@ -78,12 +89,68 @@ def published(path: Path) -> Published:
         uses_lib = b"<lib/" in path.read_bytes()
         sources = [root / "lib" / (name + SUFFIX) for name in names[1].split()] if names and uses_lib else []
         return Published(tuple(sources), (include,), (lib,) if sources else (), is_published=True)
+    return _of_rust(path, build, include, root / "lib")
+
+
+def scheduler_name(folder: Path) -> str:
+    """Name of the scheduler in a folder, without the version that cargo gives it."""
+    crate = _CRATE.fullmatch(folder.name)
+    return crate[1] if crate else folder.name
+
+
+def scheduler_version(path: Path) -> tuple[int, ...]:
+    """Version of the scheduler that a file belongs to, by the nearest Cargo.toml; () where there is none."""
+    manifest = next(
+        (file for folder in path.absolute().parents if (file := folder / "Cargo.toml").is_file()), None
+    )
+    found = _PACKAGE.search(manifest.read_text("utf-8", "replace")) if manifest else None
+    return tuple(map(int, found.groups())) if found else ()
+
+
+def _of_crate(path: Path, crate: Path) -> Published:
+    """A scheduler that cargo has unpacked: its headers are in another crate, beside it."""
+    wanted = _headers_version(crate / "Cargo.toml")
+    beside = [folder for folder in crate.parent.glob("scx_*/bpf_h") if _version(folder.parent) >= wanted]
+    if not beside:
+        version = ".".join(map(str, wanted))
+        raise PolicyError(
+            f"{crate}: its headers are those of the crate scx_cargo or scx_utils {version}, which is not beside it: "
+            f"`cargo info scx_cargo@{version}` fetches one, `cargo info scx_utils@{version}` the other"
+        )
+    include = min(beside, key=lambda folder: _version(folder.parent))
+    return _of_rust(path, crate / "build.rs", include, crate / "src" / "bpf" / "lib")
+
+
+def _headers_version(manifest: Path) -> tuple[int, ...]:
+    """The version of the crate with the headers that a scheduler's Cargo.toml asks for."""
+    try:
+        needed = read_source(manifest).values["build-dependencies"]
+        name = next(name for name in _BUILDERS if name in needed)
+        said = needed[name]
+        return tuple(
+            int(number) for number in (said if isinstance(said, str) else said["version"]).split(".")
+        )
+    except (SpecError, ValueError, LookupError, StopIteration, TypeError) as wrong:
+        raise PolicyError(
+            f"{manifest}: names no version of {' or '.join(_BUILDERS)} to build with"
+        ) from wrong
+
+
+def _version(folder: Path) -> tuple[int, ...]:
+    """Version of a crate that has headers; one lower than all where it is none."""
+    crate = _CRATE.fullmatch(folder.name)
+    return tuple(map(int, crate.groups()[1:])) if crate and crate[1] in _BUILDERS else ()
+
+
+def _of_rust(path: Path, build: Path, include: Path, lib: Path) -> Published:
+    """A scheduler with a `build.rs`, which names its sources; those of `lib` may be a link to the checkout's."""
     named = dict.fromkeys(_SOURCE.findall(build.read_text("utf-8", "replace")))
-    # The folder `lib` of a scheduler is a link to the checkout's.
-    sources = [
-        place if (place := build.parent / name).is_file() else root / "lib" / Path(name).name
-        for name in named
-    ]
+    sources = [place if (place := build.parent / name).is_file() else lib / Path(name).name for name in named]
+    missing = next((source for source in sources if not source.is_file()), None)
+    if missing:
+        raise PolicyError(
+            f"{build}: names {missing.name}, which is in none of its folders, nor among the library's"
+        )
     return Published(tuple(sources), (include,), (build,), _links(path.parent), is_published=True)
 
 
