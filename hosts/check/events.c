@@ -15,6 +15,7 @@
  *	thread:TASK	that task, of the program from 0, is a kernel thread, from its beginning
  *	exit:0		the end of each task takes so long, whenever it is
  *	skew:CPU	the clock of a CPU is so far ahead, from its beginning
+ *	start:0		the clocks of all CPUs are that, from the beginning
  *
  * Events are handled between those of CPUs, so nothing interleaves with their beginning.
  *
@@ -28,11 +29,11 @@
 /* What can not be done now is tried again so much later. */
 #define LATER_NS 1000000
 
-enum kind { TAKE, OFFLINE, PIN, KICK, RELOAD, FAIL, THREAD, EXIT, SKEW, NR_KINDS };
+enum kind { TAKE, OFFLINE, PIN, KICK, RELOAD, FAIL, THREAD, EXIT, SKEW, START, NR_KINDS };
 static const char *const names[NR_KINDS] = {
-	[TAKE] = "take",     [OFFLINE] = "offline", [PIN] = "pin",
-	[KICK] = "kick",     [RELOAD] = "reload",   [FAIL] = "fail",
-	[THREAD] = "thread", [EXIT] = "exit",	    [SKEW] = "skew",
+	[TAKE] = "take",     [OFFLINE] = "offline", [PIN] = "pin",	 [KICK] = "kick",
+	[RELOAD] = "reload", [FAIL] = "fail",	    [THREAD] = "thread", [EXIT] = "exit",
+	[SKEW] = "skew",     [START] = "start",
 };
 
 static struct event {
@@ -46,7 +47,8 @@ static struct event {
 static u32 nr_events;
 static u64 nr_helper_calls;
 static u64 ahead_ns[SCX_CPUS_MAX]; /* of each CPU's clock */
-static u64 restart_at_ns;	   /* of a policy that a CPU's going has stopped; 0: none */
+u64 check_clock_start_ns;
+static u64 restart_at_ns; /* of a policy that a CPU's going has stopped; 0: none */
 
 static bool is_of_cpu(enum kind kind)
 {
@@ -83,6 +85,8 @@ static void begin_early(const struct event *e)
 		sim.are_calls_free = false;
 	} else if (e->kind == SKEW) {
 		ahead_ns[e->which] = e->until_ns - e->at_ns;
+	} else if (e->kind == START) {
+		check_clock_start_ns = e->until_ns - e->at_ns;
 	} else {
 		sim_heap_push(e->at_ns, SIM_EVENT_MACHINE, 0);
 	}

@@ -114,6 +114,10 @@ bool check_restarts(const struct scx_exit_info *info);
 #define sim_kick_delay_ns(cpu) check_kick_delay_ns(cpu)
 #define sl_host_helper_fails() check_helper_fails()
 #define sl_host_clock_ahead_ns() check_clock_ahead_ns()
+extern u64 check_clock_start_ns;
+#define sim_clock_start_ns() check_clock_start_ns
+#define sl_host_policy_now_ns() (sl_host_now_ns() + check_clock_start_ns)
+#define sl_host_policy_time_ns(ns) ((ns) + check_clock_start_ns)
 void *check_map_block(u64 bytes);
 void check_unmap_block(void *at, u64 bytes);
 #define sim_map_block(bytes) check_map_block(bytes)

@@ -84,6 +84,8 @@ struct sl_task *sl_host_task(s32 pid)
 
 void sl_host_set_timer(u64 at_ns)
 {
+	/* By the policy's clock, to that of the simulation. */
+	at_ns = at_ns > sim_clock_start_ns() ? at_ns - sim_clock_start_ns() : 0;
 	if (at_ns < sim_now_ns)
 		at_ns = sim_now_ns;
 	if (at_ns == sim.timer_at_ns)

@@ -97,6 +97,7 @@ sl_inline void sl_host_slice_changed(struct sl_task *t)
 #define sim_machine_event() ((void)0)
 #define sim_restarts(info) false
 #define sim_kick_delay_ns(cpu) 0
+#define sim_clock_start_ns() 0
 #define sim_map_block(bytes) sim_map(bytes)
 #define sim_unmap_block(mem, bytes) sim_unmap(mem, bytes)
 

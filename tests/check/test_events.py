@@ -55,6 +55,7 @@ def test_the_other_worlds_are_those_of_before(monkeypatch):
     monkeypatch.setattr(worlds, "MOVED_SHARE", 0.0)
     monkeypatch.setattr(worlds, "EVENTS_SHARE", 0.0)
     monkeypatch.setattr(worlds, "SKEWED_SHARE", 0.0)
+    monkeypatch.setattr(worlds, "STARTED_SHARE", 0.0)
     for seed, world in enumerate(with_some):
         rest = tuple(group for group in world.groups if group.role in ROLES)
         assert draw_world(random.Random(seed), policy, {}) == replace(world, groups=rest, events=())
@@ -124,7 +125,8 @@ def test_one_world_of_twelve_has_events_of_each_kind():
     drawn = [draw_world(random.Random(seed), policy, {}) for seed in range(1200)]
     with_some = [world for world in drawn if world.machine_events]
     assert 70 < sum(world.is_disturbed for world in with_some) < 130
-    assert 40 < sum(any(event.kind == "skew" for event in world.events) for world in with_some) < 100
+    assert 60 < sum(any(event.kind == "start" for event in world.events) for world in with_some) < 140
+    assert 30 < sum(any(event.kind == "skew" for event in world.events) for world in with_some) < 100
     assert {event.kind for event in read_events(",".join(map(World.machine_events.fget, with_some)))} == set(
         KINDS
     )
@@ -133,6 +135,32 @@ def test_one_world_of_twelve_has_events_of_each_kind():
         smaller = _on_cpus(world, 1)
         assert all(event.which < 1 for event in smaller.events if event.kind in OF_CPU)
         assert read_events(",".join(map(str, world.events))) == world.events
+
+
+def test_clocks_begin_when_the_world_says(tmp_path, simulator):
+    path = tmp_path / "begins.bpf.c"
+    path.write_text(f"""/* begins.bpf.c - three clocks that agree.
+ * @invariant !is_wrong
+ */
+#include "{BUGS}/bug.h"
+static bool is_wrong;
+void BPF_STRUCT_OPS(bug_running, struct task_struct *p)
+{{
+	u64 now_ns = scx_bpf_now();
+
+	is_wrong |= now_ns != bpf_ktime_get_ns() || now_ns < p->start_time || now_ns - p->start_time > 2000000000;
+	is_wrong |= now_ns < (1ULL << 53) || now_ns > (1ULL << 53) + 2000000000;
+}}
+#define MORE_OPS .running = (void *)bug_running,
+#include "{BUGS}/bug_ops.h"
+""")
+    world = World(1, "", MS, (HOG, Group("sleeper", (Phase("run", MS), Phase("sleep", MS)))))
+    late = replace(world, events=(Event("start", 0, 0, 1 << 53),))
+    with task_of(path).laboratory() as laboratory:
+        assert laboratory.try_world(late).finding is None and laboratory.try_alone(late).finding is None
+        assert laboratory.try_world(world).finding.broken == "invariant"
+    with task_of(BUGS / "none.bpf.c").laboratory() as laboratory:
+        assert laboratory.try_world(late).record_hash == laboratory.try_world(world).record_hash
 
 
 def test_each_kind_has_a_policy_that_breaks_by_it():
@@ -144,6 +172,7 @@ def test_a_bug_that_an_event_shows_is_found_by_it_alone(path, monkeypatch, simul
     """That it is found is tests/check/test_check.py's."""
     monkeypatch.setattr(worlds, "EVENTS_SHARE", 0.0)
     monkeypatch.setattr(worlds, "SKEWED_SHARE", 0.0)
+    monkeypatch.setattr(worlds, "STARTED_SHARE", 0.0)
     assert not [failed for number in range(3) for failed in do_batch(task_of(path), number).failed]
 
 

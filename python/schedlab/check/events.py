@@ -21,6 +21,8 @@ from ..units import format_duration
 EVENTS_SHARE = 1 / 12
 #: In so many, clocks of CPUs differ, ...
 SKEWED_SHARE = 1 / 12
+#: In so many, they do not begin at 0.
+STARTED_SHARE = 1 / 12
 #: ... by so much: as much as caches, and machines whose counters were set one after the other, leave.
 SKEWS_NS = (50, 1_000, 10_000)
 _MS = 1_000_000
@@ -35,7 +37,10 @@ KINDS = {
     "exit": "the end of each task takes {time}",
     "thread": "task {which}, from 0, is a kernel thread",
     "skew": "scx_bpf_now() is {time} ahead on CPU {which}",
+    "start": "clocks read {time} at the beginning",
 }
+#: Those of which no task waits for longer.
+HARMLESS = ("skew", "start")
 #: Those whose `which` is a CPU; there may be several.
 OF_CPU = ("take", "offline", "pin", "kick", "skew")
 _TEXT = re.compile(r"(\w+):(\d+)@(\d+)\+(\d+)")
@@ -63,7 +68,7 @@ class Event:
 
 def draw_events(rng: random.Random, n_cpus: int, time: Callable[[], int]) -> tuple[tuple[Event, ...], bool]:
     """Draw one to three kinds, and of each one or more; return also whether there is a kernel thread."""
-    kinds = rng.sample([kind for kind in KINDS if kind != "skew"], rng.choice((1, 1, 2, 3)))
+    kinds = rng.sample([kind for kind in KINDS if kind not in HARMLESS], rng.choice((1, 1, 2, 3)))
     events = []
     for kind in kinds:
         first = int(kind == "offline")  # CPU 0 always is there
@@ -86,6 +91,12 @@ def draw_skews(rng: random.Random, n_cpus: int) -> tuple[Event, ...]:
         for cpu in range(n_cpus)
         if cpu != behind and rng.random() < 0.7
     )
+
+
+def draw_start(rng: random.Random) -> tuple[Event, ...]:
+    """Draw when the clocks begin: shortly before a number of ns, or of us, that no longer fits; or after 104 days."""
+    begin_ns = rng.choice((1 << 31, 1 << 32, 1 << 32, 1000 << 32, 1 << 53))
+    return (Event("start", 0, 0, begin_ns - rng.choice((0, 1, 5 * _MS, 100 * _MS, 500 * _MS))),)
 
 
 def read_events(text: str) -> tuple[Event, ...]:

@@ -87,6 +87,9 @@ def promises_of(
         declared = {"shares": policy.shares, "latency": policy.latency}.get(kind, policy.priority)
         if declared is None or kind not in properties or knobs - {declared.knob}:
             continue
+        # A wake-up that no CPU has seen yet is passed over by the next one, which a CPU sees, as with `work`.
+        if world.interleaving and declared.when_free:
+            continue
         knob_ns = values[declared.knob] if declared.knob else 0
         bound_ns = ticks_ns(knob_ns, world.tick_ns) if declared.knob else 0
         if world.interleaving:

@@ -25,7 +25,16 @@ from dataclasses import dataclass, replace
 from ..policy.find import Knob, Policy
 from ..units import format_duration
 from ..workload.model import Workload
-from .events import EVENTS_SHARE, SKEWED_SHARE, Event, draw_events, draw_skews
+from .events import (
+    EVENTS_SHARE,
+    HARMLESS,
+    SKEWED_SHARE,
+    STARTED_SHARE,
+    Event,
+    draw_events,
+    draw_skews,
+    draw_start,
+)
 from .races import draw_interleaving, n_switches
 
 MS = 1_000_000
@@ -142,7 +151,7 @@ class World:
     def is_disturbed(self) -> bool:
         """Whether tasks wait for what happens to the machine, so that not all is the policy's doing."""
         is_bound = any(group.role == "kthread" for group in self.groups)
-        return is_bound or any(event.kind != "skew" for event in self.events)
+        return is_bound or any(event.kind not in HARMLESS for event in self.events)
 
     @property
     def n_tasks(self) -> int:
@@ -318,6 +327,12 @@ def _with_skews(world: World) -> World:
     return replace(world, events=world.events + draw_skews(rng, world.n_cpus))
 
 
+def _with_start(world: World) -> World:
+    """In one world of twelve, let clocks begin at another time than 0. It is drawn apart, too."""
+    rng = random.Random(f"start {world.seed}")
+    return replace(world, events=world.events + draw_start(rng)) if rng.random() < STARTED_SHARE else world
+
+
 def draw_world(
     rng: random.Random, policy: Policy, values: dict[str, int], given: World | None = None
 ) -> World:
@@ -350,7 +365,7 @@ def draw_world(
     )
     for add in (_with_controller, _with_mover, _with_events):
         world = add(world, policy, values | dict(settings))
-    return _with_skews(world)
+    return _with_start(_with_skews(world))
 
 
 def interleaved(rng: random.Random, world: World) -> World:

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * time_in_32_bits.bpf.c - a slice lasts until an instant that is computed in 32 bits. 4.3 s after the machine has
+ * started the instant is in the past, and what is left until then has no end.
+ *
+ * @breaks stall
+ * @shown-by start
+ */
+#include "bug.h"
+
+#define PERIOD_NS 20000000ULL
+#define CLOCK_TYPE u32
+
+#define OWN_ENQUEUE
+void BPF_STRUCT_OPS(bug_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	u64 end_ns = (CLOCK_TYPE)scx_bpf_now() + PERIOD_NS;
+
+	scx_bpf_dsq_insert(p, SHARED, end_ns - scx_bpf_now(), enq_flags);
+	kick_idle_for(p);
+}
+
+#include "bug_ops.h"
