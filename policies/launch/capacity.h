@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* What the user halves of scx_beerland and scx_bpfland tell them of each CPU. */
-#include <scx/launch.h>
+#include "siblings.h"
 
 #if SL_HAS(all_cpus_same_capacity)
 static bool launch_is_alike(void)
@@ -22,5 +22,5 @@ static int launch(void)
 #if SL_HAS(all_cpus_same_capacity)
 	SL_SET(all_cpus_same_capacity, launch_is_alike());
 #endif
-	return 0;
+	return launch_siblings();
 }

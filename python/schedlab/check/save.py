@@ -169,20 +169,21 @@ def try_on_linux(saved: Saved, world: World, finding: Finding, built: BuiltPolic
             saved,
             on_linux="not tried on Linux: invariants, virtual times, chosen interleavings and events are schedlab's",
         )
-    if saved.world is None or world.topology or world.n_cpus > LINUX_CPUS_MAX:
+    source = saved.world or (world.given and Path(world.given.path))
+    if source is None or world.topology or world.n_cpus > LINUX_CPUS_MAX:
         return replace(
             saved, on_linux=f"not tried on Linux: the guest has up to {LINUX_CPUS_MAX} CPUs, all alike"
         )
     result = api.run(
-        saved.world, _policy_word(built), seeds=[world.seed], cpus=world.n_cpus, host="guest", timeout="1800s",
+        source, _policy_word(built), seeds=[world.seed], cpus=world.n_cpus, host="guest", timeout="1800s",
         set={f"{built.policy.name}.{key}": _in_words(built, key, value) for key, value in world.settings},
-        out=saved.run.parents[2].with_name(f"{saved.world.stem}-on-linux"),
+        out=saved.run.parents[2].with_name(f"{source.stem}-on-linux"),
     )  # fmt: skip
     run = result.runs.row(0, named=True)
     folder = Path(run["directory"])
     kernel = json.loads((folder / "run.json").read_text())["environment"].get("guest_kernel", "Linux")
     seen = broken_by(run["error_kind"], run["error"] or "")
-    if (run["error"] or "").startswith(REFUSED):
+    if (run["error"] or "").startswith(REFUSED) or (seen is None and run["error"]):
         text = f"not run on Linux ({kernel}): {run['error']}"
     elif seen == finding.broken:
         text = f"confirmed on Linux ({kernel}): {run['error']}"

@@ -152,7 +152,8 @@ def _make_published(path: Path, text: str, found: Published, tools: Toolchain, s
     main.write_text(text)
     for name, target in found.links.items():
         (Path(scratch) / name).symlink_to(target)
-    folders = [*found.includes, *(folder / "bpf-compat" for folder in found.includes), *tools.includes]
+    # Some versions have the types of a kernel of their time among their headers.
+    folders = [*tools.includes, *found.includes, *(folder / "bpf-compat" for folder in found.includes)]
     flags = [
         *_FOR_LINUX,
         *FLAGS_FOR_LINUX,
