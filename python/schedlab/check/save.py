@@ -169,7 +169,7 @@ def try_on_linux(saved: Saved, world: World, finding: Finding, built: BuiltPolic
             saved,
             on_linux="not tried on Linux: invariants, virtual times, chosen interleavings and events are schedlab's",
         )
-    source = saved.world or (world.given and Path(world.given.path))
+    source = saved.world or (world.given.path if world.given else None)
     if source is None or world.topology or world.n_cpus > LINUX_CPUS_MAX:
         return replace(
             saved, on_linux=f"not tried on Linux: the guest has up to {LINUX_CPUS_MAX} CPUs, all alike"
