@@ -123,6 +123,7 @@ def _machine(run: dict[str, Any]) -> str:
     """Words of a command for the machine of a run."""
     words = [*(f"--cost {cost}" for cost in run["costs"]), *(f"--io {each}" for each in run["io"])]
     words += [f"--{name} {run[name]}" for name in ("topology", "capacity") if run.get(name)]
+    words += [f"--{name} {span}" for name in ("above", "offline") for span in run.get(name) or ()]
     return "".join(f" {word}" for word in [*words, f"--tick {format_duration(run['tick_ns'])}"])
 
 

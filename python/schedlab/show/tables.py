@@ -42,6 +42,7 @@ COLUMNS = (
     ("switches", "switches"),
     ("fairness_jain", "fairness"),
     ("cpu_utilisation", "CPU\nbusy"),
+    ("energy_j", "energy\nJ"),
 )
 
 #: Headings of columns of words; all others are of numbers, which stand to the right.
@@ -240,11 +241,13 @@ def _show_run_table(workload: str, policies: dict[str, list[dict[str, Any]]]) ->
     first = next(iter(policies.values()))[0]
     seeds = max(len(runs) for runs in policies.values())
     title = f"{workload} on {first['host']}, {counted(first['cpus'], 'CPU')}"
+    machine = [f"{name} {first[name]}" for name in ("topology", "capacity") if first.get(name)]
+    title += f" ({', '.join(machine)})" if machine else ""
     title += f", mean of {seeds} seeds" if seeds > 1 else ""
     columns = [("policy", [escape(policy) for policy in policies])]
     for name, heading in COLUMNS:
         values = {policy: _mean(runs, name) for policy, runs in policies.items()}
-        # A workload without sleepers has no wake-ups: a column of dashes says nothing.
+        # A workload without sleepers has no wake-ups, a machine of equal CPUs no energy: dashes say nothing.
         if any(value is not None for value in values.values()):
             columns.append((heading, [_cell(name, values, policy) for policy in policies]))
     bad = [sum(run["status"] != "ok" for run in runs) for runs in policies.values()]
