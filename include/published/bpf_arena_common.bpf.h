@@ -28,7 +28,8 @@ void sl_arena_free_pages(struct sl_map *arena, void *at, u32 nr_pages);
 	((void)(node), sl_arena_alloc_pages(SL_MAP_AREA(m), (addr), (nr_pages)))
 #define bpf_arena_free_pages(m, at, nr_pages) \
 	sl_arena_free_pages(SL_MAP_AREA(m), (at), (nr_pages))
-/* The first page is NULL's already. (S45) */
-#define bpf_arena_reserve_pages(m, addr, nr_pages) ((void)(addr), (void)(nr_pages), 0)
+/* At the beginning, for pages that nothing else gets. */
+#define bpf_arena_reserve_pages(m, addr, nr_pages) \
+	((void)(addr), sl_arena_alloc_pages(SL_MAP_AREA(m), NULL, (nr_pages)) ? 0 : -ENOMEM)
 
 #endif
