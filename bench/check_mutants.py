@@ -42,7 +42,10 @@ Hashes = tuple[str | None, ...]
 RULES = {
     "kick dropped": (r"\b(?:scx_bpf_kick_cpu|kick_idle_cpu)\([^;{]*?\);", "(void)0;"),
     "insertion dropped": (r"\bscx_bpf_dsq_insert(?:_vtime)?\([^;]*?\);", "(void)0;"),
-    "queue not looked at": (r"\b(?:scx_bpf_dsq_move_to_local|take_and_(?:pass_on|preempt))\([^;{]*?\)(?=[);])", "false"),
+    "queue not looked at": (
+        r"\b(?:scx_bpf_dsq_move_to_local|take_and_(?:pass_on|preempt))\([^;{]*?\)(?=[);])",
+        "false",
+    ),
     "put at the head": (r"(\bscx_bpf_dsq_insert\([^;]*?, )(\w+)\);", r"\1\2 | SCX_ENQ_HEAD);"),
     "order reversed": (r"(\bscx_bpf_dsq_insert_vtime\([^;]*?,\s*)([\w.>-]+)(,\s*\w+\);)", r"\1-(\2)\3"),
     "time as a number": (r"\btime_(before|after)\(([^,()]+), ([^,()]+)\)", None),

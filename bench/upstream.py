@@ -3,6 +3,7 @@
 
     upstream.py FOLDER [--schedulers NAME...] [--workloads W...] [--cpus N...] [--write]
     upstream.py FOLDER --speed [--schedulers NAME...]
+    upstream.py FOLDER --check [--budget 30s] [--on-linux] [--schedulers NAME...] [--write]
     upstream.py FOLDER --choose [--schedulers NAME...] [--out RUNS] [--write]
 
 FOLDER is a checkout of `sched-ext/scx`, or one of crates that cargo has unpacked, as `scx_lavd-1.1.4`; nothing of it is
@@ -11,7 +12,8 @@ given what `policies/launch` has for it, and run in the simulator on each worklo
 CPUs, with seed 1. A cell says how many of the workloads ended with consistency ok, or that the scheduler's own user half
 does not take such a machine; the last column says why not all. With `--write` the table in docs/upstream.md is replaced. With `--speed` each runs 200 tasks that
 run and sleep 1 ms in turn, on 16 CPUs, without records: switches per second of CPU time, the maximum of five runs.
-With `--choose` each runs the workloads of `workloads/server` beside `eevdf`, which is Linux's default, on eight CPUs
+With `--check` each is searched for errors and stalls (`schedlab check`): the first found, how small it is, and what Linux
+makes of it. With `--choose` each runs the workloads of `workloads/server` beside `eevdf`, which is Linux's default, on eight CPUs
 with two caches; the table says what a user notices, means over ten seeds.
 
 Read next: docs/upstream.md; python/schedlab/policy/launch_file.py.
@@ -24,6 +26,7 @@ import json
 import re
 import resource
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -40,6 +43,7 @@ from schedlab.policy.find import load_policy
 from schedlab.policy.launch_file import for_machine
 from schedlab.policy.published import main_file
 from schedlab.program.compiler import compile_workload
+from schedlab.units import counted
 from schedlab.workload.find import load_workload
 from schedlab.workload.spec import parse_workload
 
@@ -55,6 +59,7 @@ WORKLOADS = (
 )
 CPUS = (1, 4, 16)
 TIMEOUT = "60s"
+CHECK = (sys.executable, "-m", "schedlab", "check", "--json", "--property", "stall,error")
 #: What a launch file's `SL_REFUSE()` says, before the place.
 REFUSES = "its user half refuses this machine: "
 SPEED = """
@@ -143,6 +148,29 @@ def try_scheduler(source: Path, workloads: list[str], cpus: list[int]) -> list[s
         cells.append(f"{len(runs) - len(failed)} of {len(runs)}")
         reasons += [f"{number} CPUs, {reason}" for reason in failed]
     return [*cells, first_error(reasons[0])[:160] if reasons else ""]
+
+
+def check_row(source: Path, budget: str, out: Path, *, on_linux: bool) -> list[str]:
+    """Search for what breaks one: the property, after how long, in which smallest world, and Linux's verdict."""
+    words = [
+        *CHECK,
+        str(source),
+        "--budget",
+        budget,
+        "--out",
+        str(out),
+        *(["--on-linux"] if on_linux else []),
+    ]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if not done.stdout:
+        return ["", "", "", first_error(done.stderr)[:160]]
+    answer = json.loads(done.stdout)
+    if not answer["found"]:
+        return ["nothing", f"{answer['worlds']:,} worlds", "", ""]
+    found = answer["found"][0]
+    where = f"{counted(found['tasks'], 'task')}, {counted(found['cpus'], 'CPU')}"
+    text = (found["on_linux"] or "").partition("\n")[0].replace("|", "/")
+    return [found["property"], f"{answer['seconds']:.0f} s", where, text[:160]]
 
 
 def switches_per_second(source: Path) -> float:
@@ -245,6 +273,9 @@ def main() -> None:
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--speed", action="store_true")
     parser.add_argument("--choose", action="store_true")
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--budget", default="30s")
+    parser.add_argument("--on-linux", action="store_true")
     parser.add_argument("--out", type=Path, default=Path("out/upstream"))
     asked = parser.parse_args()
     if asked.choose:
@@ -252,6 +283,19 @@ def main() -> None:
         print(table)
         if asked.write:
             write_between("choice table", table, PAGE)
+        return
+    sources = sources_of(asked.folder, asked.schedulers)
+    if asked.check:
+        rows = [["scheduler", "found", "after", "smallest", "on Linux 7.2"], ["---"] * 5]
+        for name, source in sources.items():
+            if source and try_scheduler(source, ["mixed"], [4])[1] == "1 of 1":
+                row = check_row(
+                    source, asked.budget, asked.out / re.sub(r"\W+", "-", name), on_linux=asked.on_linux
+                )
+                rows.append([name, *row])
+                print(*rows[-1], sep=" | ", flush=True)
+        if asked.write:
+            write_between("findings table", "\n".join(f"| {' | '.join(row)} |" for row in rows), PAGE)
         return
     if asked.speed:
         for name in asked.schedulers:
@@ -264,7 +308,6 @@ def main() -> None:
         return
     head = ["scheduler", "compiles", *(f"{number} CPUs" for number in asked.cpus), "why not"]
     rows = [head, ["---"] * len(head)]
-    sources = sources_of(asked.folder, asked.schedulers)
     for name, source in sources.items():
         cells = (
             try_scheduler(source, asked.workloads, asked.cpus)

@@ -84,11 +84,13 @@ def reason_of(log: str) -> str:
 
     >>> reason_of("; x = p->a @ a.bpf.c:7\\n3: (79) r1 = *(u64 *)(r0 +0)\\nR0 invalid mem access 'scalar'\\nprocessed 4 insns")
     "a.bpf.c:7: x = p->a\\nR0 invalid mem access 'scalar'"
+    >>> reason_of("stack depth 0 max 0\\nprocessed 7 insns (limit 1000000)\\nits program setup returned -22")
+    'its program setup returned -22'
     """
     lines = log.strip().splitlines()
     places = [i for i, line in enumerate(lines) if _SOURCE.match(line)]
     if not places:
-        return log.strip()
+        return "\n".join(line for line in lines if not _END.match(line)) or log.strip()
     source = _SOURCE.match(lines[places[-1]])
     assert source
     place = f"{source['file']}:{source['line']}: " if source["file"] else ""
