@@ -32,4 +32,8 @@ void sl_arena_free_pages(struct sl_map *arena, void *at, u32 nr_pages);
 #define bpf_arena_reserve_pages(m, addr, nr_pages) \
 	((void)(addr), sl_arena_alloc_pages(SL_MAP_AREA(m), NULL, (nr_pages)) ? 0 : -ENOMEM)
 
+/* Linux 7.2 has numbers for CPUs by which masks of a later version go round: a cache line for each CPU. */
+#define cmask_distribute_init(m) \
+	bpf_arena_reserve_pages((m), NULL, (scx_bpf_nr_cpu_ids() * 64 + PAGE_SIZE - 1) / PAGE_SIZE)
+
 #endif

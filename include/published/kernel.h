@@ -79,11 +79,6 @@ static inline int cpu_priority(s32 cpu)
  */
 #define SCX_ENQ_IMMED 0ULL
 #define SCX_TASK_IMMED 0U
-static inline int cmask_distribute_init(void *arena)
-{
-	return 0;
-}
-
 static inline bool __COMPAT_has_generic_reenq(void)
 {
 	return false;

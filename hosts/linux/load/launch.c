@@ -233,13 +233,18 @@ static int run_program(struct bpf_object *object, const char *name, void *input,
 /* Return: 0, or 1 after a frame: what comes next holds for the simulator's answer alone. */
 static int call_again(struct bpf_object *object, const struct record *r)
 {
+	unsigned long long here = 0, there = 0; /* the first words */
+
 	translate(object, r->key, r->key_bytes);
 	translate(object, r->value, r->value_bytes);
 	if (run_program(object, r->name, r->key, r->key_bytes))
 		return 1;
 	if (!memcmp(r->key, r->value, r->value_bytes))
 		return 0;
-	frame_text("refused", "its program %s answers otherwise than in the simulator\n", r->name);
+	memcpy(&here, r->key, r->value_bytes < 8 ? r->value_bytes : 8);
+	memcpy(&there, r->value, r->value_bytes < 8 ? r->value_bytes : 8);
+	frame_text("refused", "its program %s answers %#llx, and %#llx in the simulator\n", r->name,
+		   here, there);
 	return 1;
 }
 
