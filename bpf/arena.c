@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * arena.c - memory that a policy takes in pages: arenas and ring buffers.
+ * arena.c - memory that a policy takes in pages.
  *
  * An arena's pages come from the host one allocation at a time, and stay until they are
  * given back or the policy goes. The record of an allocation is before its first page.
@@ -113,22 +113,4 @@ static void arena_free(struct sl_map *arena)
 {
 	while (arena->extents)
 		sl_arena_free_pages(arena, arena->extents + 1, arena->extents->nr_pages);
-}
-
-/* Return: NULL where there is no room for it. */
-void *sl_ringbuf_reserve(struct sl_map *map, u64 bytes)
-{
-	u64 with_header = (bytes + 8 + 7) & ~7ULL;
-	void *at = NULL;
-
-	SL_ASSERT(map);
-	if (map->type != BPF_MAP_TYPE_RINGBUF)
-		return NULL;
-	sl_lock(&map->lock);
-	if (bytes < map->max_entries && with_header <= map->max_entries - map->nr_queued) {
-		at = map->entries + map->nr_queued + 8;
-		map->nr_queued += (u32)with_header;
-	}
-	sl_unlock(&map->lock);
-	return at;
 }

@@ -41,11 +41,16 @@ struct sl_map {
 	u32 nr_touched; /* entries beyond this were never used */
 	/* lock protects, for queues and stacks: */
 	u32 first;
-	u32 nr_queued;		   /* of an arena pages, of a ring buffer bytes */
+	u32 nr_queued;		   /* of an arena pages */
+	u64 produced;		   /* bytes of a ring buffer until now; */
+	u64 consumed;		   /* of these; see ring.c */
+	u64 is_drained;		   /* atomic: by a CPU */
 	struct extent *extents;	   /* of an arena; see arena.c */
 	struct sl_map *inner;	   /* made by the user half, of an array of maps; */
 	struct sl_map *next_inner; /* and of such a one the next */
 };
+
+#define RING_BYTES_MAX (1U << 30)
 
 struct sl_bpf sl_bpf;
 
@@ -215,8 +220,10 @@ void *sl_hash_entry(struct sl_map *map, u32 nr, const void **key)
 
 struct sl_map_info sl_map_info(const struct sl_map *map)
 {
+	u32 nr_in_ring = (u32)(map->produced - map->consumed);
+
 	return (struct sl_map_info){ map->type, map->key_bytes, map->value_bytes, map->max_entries,
-				     map->nr_queued };
+				     map->nr_queued + nr_in_ring };
 }
 
 static bool is_queue(const struct sl_map *map)
@@ -336,10 +343,14 @@ static int set_sizes(struct sl_map *map)
 	case BPF_MAP_TYPE_ARENA:
 		return map->max_entries ? 0 : -EINVAL;
 	case BPF_MAP_TYPE_RINGBUF:
-		/* As on Linux: a power of two, of whole pages. */
-		if (map->max_entries < 4096 || (map->max_entries & (map->max_entries - 1)))
+	case BPF_MAP_TYPE_USER_RINGBUF:
+		if (!map->max_entries || map->max_entries > RING_BYTES_MAX)
 			return -EINVAL;
-		map->nr_slots = 1;
+		/* As libbpf: the next power of two, of whole pages. */
+		map->max_entries = 4096U << (map->max_entries > 4096 ?
+						     20 - __builtin_clz(map->max_entries - 1) :
+						     0);
+		map->nr_slots = 2; /* see ring.c */
 		map->key_bytes = sizeof(u32);
 		map->value_bytes = map->max_entries;
 		break;

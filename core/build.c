@@ -57,6 +57,7 @@ static void spin_locks_reset(void);
 #include "../bpf/maps.c"
 #include "../bpf/storage.c"
 #include "../bpf/arena.c"
+#include "../bpf/ring.c"
 #include "../bpf/attr.c"
 #include "../bpf/timer.c"
 #include "../bpf/spin_lock.c"

@@ -41,7 +41,7 @@
 #include <scx/native.h>
 #include <scx/attrs.h>
 
-#define SL_DISPATCH_BATCH_MAX 64
+#define SL_DISPATCH_BATCH_MAX 512
 #define SL_DISPATCH_LOOPS_MAX 32
 #define SL_DSQS_MAX 16384
 #define SL_DSQ_BUCKETS 1024
@@ -136,13 +136,13 @@ struct sl_cpu {
 	u8 *kick_flags;		 /* by CPU: SCX_KICK_* | SL_KICK_LISTED */
 	u32 nr_kicks;
 	s32 idle_cursor; /* where the last idle CPU was found */
-	struct sl_insert inserts[SL_DISPATCH_BATCH_MAX];
 
 	/* Accounting, ns; written under lock: */
 	u64 idle_since_ns;
 	u64 idle_ns;
 	struct scx_event_stats events; /* this CPU alone counts; atomic, word by word */
 	struct sl_task idle;	       /* current, while nothing runs; never queued */
+	struct sl_insert inserts[SL_DISPATCH_BATCH_MAX];
 } __attribute__((aligned(64)));
 
 struct sl_core {

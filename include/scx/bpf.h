@@ -75,6 +75,9 @@ struct bpf_res_spin_lock {
 struct bpf_timer {
 	u64 opaque[2];
 } __attribute__((aligned(8)));
+struct bpf_dynptr {
+	u64 opaque[2];
+} __attribute__((aligned(8)));
 
 SL_HELPER(1, void *, bpf_map_lookup_elem, void *map, const void *key);
 SL_HELPER(2, long, bpf_map_update_elem, void *map, const void *key, const void *value, u64 flags);
@@ -95,8 +98,11 @@ SL_HELPER(115, long, bpf_probe_read_kernel_str, void *dst, u32 bytes, const void
 /* Linux's own of this name is not for sched_ext, and reads users' addresses, too. */
 #define bpf_probe_read_str bpf_probe_read_kernel_str
 SL_HELPER(118, u64, bpf_jiffies64, void);
+SL_HELPER(130, long, bpf_ringbuf_output, void *map, void *data, u64 bytes, u64 flags);
 SL_HELPER(131, void *, bpf_ringbuf_reserve, void *map, u64 bytes, u64 flags);
 SL_HELPER(132, void, bpf_ringbuf_submit, void *record, u64 flags);
+SL_HELPER(133, void, bpf_ringbuf_discard, void *record, u64 flags);
+SL_HELPER(134, u64, bpf_ringbuf_query, void *map, u64 flags);
 SL_HELPER(153, void *, bpf_per_cpu_ptr, const void *per_cpu, u32 cpu);
 SL_HELPER(182, long, bpf_strncmp, const char *text, u32 bytes, const char *other);
 SL_HELPER(154, void *, bpf_this_cpu_ptr, const void *per_cpu);
@@ -115,6 +121,10 @@ SL_HELPER(177, long, bpf_trace_vprintk, const char *fmt, u32 fmt_bytes, const vo
 SL_HELPER(181, long, bpf_loop, u32 nr_loops, void *callback, void *ctx, u64 flags);
 SL_HELPER(194, void *, bpf_kptr_xchg, void *slot, void *ptr);
 SL_HELPER(195, void *, bpf_map_lookup_percpu_elem, void *map, const void *key, u32 cpu);
+SL_HELPER(201, long, bpf_dynptr_read, void *to, u32 bytes, const struct bpf_dynptr *ptr, u32 offset,
+	  u64 flags);
+SL_HELPER(203, void *, bpf_dynptr_data, const struct bpf_dynptr *ptr, u32 offset, u32 bytes);
+SL_HELPER(209, long, bpf_user_ringbuf_drain, void *map, void *callback, void *ctx, u64 flags);
 SL_HELPER(210, void *, bpf_cgrp_storage_get, void *map, struct cgroup *cgrp, void *value, u64 flags);
 SL_HELPER(211, long, bpf_cgrp_storage_delete, void *map, struct cgroup *cgrp);
 

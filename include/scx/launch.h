@@ -107,6 +107,15 @@ s32 sl_scx_user_half_pid(void);
 			     __LINE__, ##__VA_ARGS__)
 int sl_scx_launch_refuse(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+/*
+ * The oldest record of a ring buffer of the policy's, taken; and one more in a ring buffer that the policy
+ * drains. Return: whether there was one that fits *@to; whether there was room.
+ */
+#define SL_RING_READ(m, to) sl_scx_ring_read(SL_MAP_AREA(m), (to), sizeof(*(to)))
+#define SL_RING_WRITE(m, from) sl_scx_ring_write(SL_MAP_AREA(m), (from), sizeof(*(from)))
+bool sl_scx_ring_read(struct sl_map *ring, void *to, u32 bytes_max);
+bool sl_scx_ring_write(struct sl_map *ring, const void *from, u32 bytes);
+
 /* Call a SEC("syscall") program, which may change its input; NULL, 0: it has none. */
 #define SL_CALL(program, input, bytes) \
 	sl_scx_launch_call(#program, (int (*)(void *))(void *)(program), (input), (bytes))

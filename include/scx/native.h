@@ -234,17 +234,30 @@ long sl_cgrp_storage_delete(struct sl_map *map, struct cgroup *cgrp);
 #define bpf_cgrp_storage_delete(m, cgrp) \
 	sl_cgrp_storage_delete(SL_MAP_SITE(m, 0), (cgrp))
 
-/*
- * A ring buffer: what is reserved and not discarded stays, since no host here has a user
- * half that reads. NULL: it is full.
- */
+/* Ring buffers (bpf/ring.c). Without a user half that reads, what is reserved stays. NULL: it is full. */
 void *sl_ringbuf_reserve(struct sl_map *map, u64 bytes);
 #define bpf_ringbuf_reserve(m, bytes, flags) \
 	((void)(flags), sl_ringbuf_reserve(SL_MAP_AREA(m), (bytes)))
-static inline void bpf_ringbuf_submit(void *record __attribute__((unused)),
-				      u64 flags __attribute__((unused)))
-{
-}
+void bpf_ringbuf_submit(void *record, u64 flags);
+void bpf_ringbuf_discard(void *record, u64 flags);
+long sl_ringbuf_output(struct sl_map *map, const void *data, u64 bytes, u64 flags);
+#define bpf_ringbuf_output(m, data, bytes, flags) \
+	sl_ringbuf_output(SL_MAP_AREA(m), (data), (bytes), (flags))
+u64 sl_ringbuf_query(struct sl_map *map, u64 flags);
+#define bpf_ringbuf_query(m, flags) sl_ringbuf_query(SL_MAP_AREA(m), (flags))
+
+struct bpf_dynptr {
+	void *data;
+	u32 bytes;
+	u32 unused;
+};
+void *bpf_dynptr_data(const struct bpf_dynptr *ptr, u32 offset, u32 bytes);
+long bpf_dynptr_read(void *to, u32 bytes, const struct bpf_dynptr *ptr, u32 offset, u64 flags);
+long sl_user_ringbuf_drain(struct sl_map *map,
+			   long (*callback)(struct bpf_dynptr *record, void *ctx), void *ctx,
+			   u64 flags);
+#define bpf_user_ringbuf_drain(m, callback, ctx, flags) \
+	sl_user_ringbuf_drain(SL_MAP_AREA(m), (callback), (ctx), (flags))
 
 #define bpf_perf_event_read_value(m, flags, value, bytes) \
 	((void)SL_MAP_SITE(m, 1), (void)(flags), \

@@ -31,7 +31,7 @@ TEST(what_is_not_supported_is_refused_by_name)
 		{ { .flags = SCX_OPS_ENQ_LAST }, -22, "SCX_OPS_ENQ_LAST requires ops.enqueue()" },
 		{ { .hotplug_seq = 3 }, -16, "hotplug seq 3" },
 		{ { .timeout_ms = 30001 }, -7, "timeout_ms 30001" },
-		{ { .dispatch_max_batch = 65 }, -7, "dispatch_max_batch 65" },
+		{ { .dispatch_max_batch = 513 }, -7, "dispatch_max_batch 513" },
 	};
 	struct sched_ext_ops all = {
 		.name = "all",

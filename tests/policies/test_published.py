@@ -490,6 +490,158 @@ def test_a_user_half_for_another_version_says_so(crate, monkeypatch, tmp_path, s
         build_policy(load_policy(str(crate)))
 
 
+RINGS = """
+#include <scx/common.bpf.h>
+char _license[] SEC("license") = "GPL";
+const volatile s32 user_pid;
+u32 nr_refused;
+struct asked { s32 pid; u32 padding[21]; };
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4097);
+} to_user SEC(".maps");
+struct answer { s32 pid; u64 slice_ns; };
+struct {
+	__uint(type, BPF_MAP_TYPE_USER_RINGBUF);
+	__uint(max_entries, 4096);
+} from_user SEC(".maps");
+s32 BPF_STRUCT_OPS(own_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
+{
+	return prev_cpu;
+}
+void BPF_STRUCT_OPS(own_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	struct asked *asked;
+
+	if (p->pid == user_pid)
+		return;
+	asked = bpf_ringbuf_reserve(&to_user, sizeof(*asked), 0);
+	if (!asked) {
+		scx_bpf_error("no room");
+		return;
+	}
+	asked->pid = -1;
+	bpf_ringbuf_discard(asked, 0);
+	asked = bpf_ringbuf_reserve(&to_user, sizeof(*asked), 0);
+	if (!asked)
+		return;
+	asked->pid = p->pid;
+	bpf_ringbuf_submit(asked, 0);
+}
+static void insert(s32 pid, u64 slice_ns)
+{
+	struct task_struct *p = bpf_task_from_pid(pid);
+
+	if (!p)
+		return;
+	scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, slice_ns, 0);
+	bpf_task_release(p);
+}
+static long each(struct bpf_dynptr *record, void *ctx)
+{
+	const struct answer *answer = bpf_dynptr_data(record, 0, sizeof(*answer));
+	s32 pid = 0;
+
+	if (bpf_dynptr_data(record, 1, sizeof(*answer)) || !answer ||
+	    bpf_dynptr_read(&pid, sizeof(pid), record, 0, 0) || pid != answer->pid)
+		nr_refused++;
+	else
+		insert(answer->pid, answer->slice_ns);
+	return scx_bpf_dispatch_nr_slots() == 0;
+}
+void BPF_STRUCT_OPS(own_dispatch, s32 cpu, struct task_struct *prev)
+{
+	if (bpf_user_ringbuf_drain(&from_user, each, NULL, 4) != -EINVAL ||
+	    bpf_user_ringbuf_drain(&from_user, each, NULL, BPF_RB_NO_WAKEUP) < 0)
+		scx_bpf_error("not drained");
+	if (bpf_ringbuf_query(&to_user, BPF_RB_AVAIL_DATA))
+		insert(user_pid, SCX_SLICE_DFL);
+}
+void BPF_STRUCT_OPS(own_exit, struct scx_exit_info *ei)
+{
+	bpf_printk("refused %u size %llu produced %llu left %llu", nr_refused,
+		   bpf_ringbuf_query(&to_user, BPF_RB_RING_SIZE), bpf_ringbuf_query(&to_user, BPF_RB_PROD_POS),
+		   bpf_ringbuf_query(&to_user, BPF_RB_PROD_POS) - bpf_ringbuf_query(&to_user, BPF_RB_CONS_POS));
+}
+SCX_OPS_DEFINE(own_ops, .select_cpu = (void *)own_select_cpu, .enqueue = (void *)own_enqueue,
+	       .dispatch = (void *)own_dispatch, .exit = (void *)own_exit, .name = "own");
+"""
+READER = """
+#include <scx/launch.h>
+static int launch(void)
+{
+	SL_SET(user_pid, sl_scx_user_half_pid());
+	return 0;
+}
+SL_USER_HALF(50000)
+{
+	struct asked asked;
+	struct answer answer = { .slice_ns = 2000000 };
+
+	while (SL_RING_READ(&to_user, &asked)) {
+		answer.pid = asked.pid;
+		if (!SL_RING_WRITE(&from_user, &answer))
+			scx_bpf_error("no room for an answer");
+	}
+}
+"""
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang-19"])
+def test_ring_buffers_in_both_directions(tmp_path, simulator, need, monkeypatch, compiler):
+    """Records of 88 bytes that go round often, half of them discarded; a user half that answers in one of its own."""
+    from schedlab.policy.build import find_compiler
+
+    monkeypatch.setenv("CC", need(compiler))
+    find_compiler.cache_clear()
+    source = tmp_path / "scx_own.bpf.c"
+    source.write_text(RINGS)
+    source.with_name("scx_own.launch.c").write_text(READER)
+    (tmp_path / "two.toml").write_text(TWO_TASKS.replace("loop = 10", "loop = 100"))
+    workload = str(tmp_path / "two.toml")
+    result = schedlab.run(workload, str(source), cpus=1, tick="1ms", out=tmp_path / "out")
+    find_compiler.cache_clear()
+    (run,) = result.runs.to_dicts()
+    assert (run["error"], run["consistency"]) == (None, "ok")
+    (line,) = (tmp_path / "out/two/scx_own/seed-1/policy.log").read_text().splitlines()
+    words = line.split()
+    assert words[1:5] == ["refused", "0", "size", "8192"]
+    assert int(words[6]) > 2 * 8192
+    assert int(words[6]) % (2 * 96) == 0
+    assert words[8] == "0"
+    (refused,) = schedlab.run(workload, str(source), host="uthreads", out=tmp_path / "ut").runs.to_dicts()
+    assert "which only the simulator has" in refused["error"]
+
+
+def test_a_ring_buffer_that_nobody_reads_is_full(tmp_path, simulator):
+    source = tmp_path / "scx_own.bpf.c"
+    source.write_text(RINGS)
+    (run,) = schedlab.run("mixed", str(source), out=tmp_path / "out").runs.to_dicts()
+    assert "failed to run for" in run["error"] or "no room" in run["error"]
+
+
+def test_a_main_file_that_a_crate_writes(checkout, tmp_path, monkeypatch):
+    """As cargo leaves it: two schedulers have one crate, and each is called by its own folder."""
+    monkeypatch.setenv("CARGO_HOME", str(tmp_path / "cargo"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folders = [checkout / "scheds" / "rust" / name for name in ("scx_one", "scx_two")]
+    for folder in folders:
+        folder.mkdir()
+        (folder / "build.rs").write_text("scx_rustland_core::RustLandBuilder::new().build();\n")
+        (folder / "Cargo.toml").write_text(
+            'scx_rustland_core = { path = "../../../rust/scx_rustland_core", version = "1.2.3" }\n'
+        )
+    with pytest.raises(NotFoundError, match="is in the crate scx_rustland_core 1.2.3, which is not here"):
+        load_policy(str(folders[0]))
+    crate = tmp_path / "cargo" / "registry" / "src" / "index" / "scx_rustland_core-1.2.3" / "assets" / "bpf"
+    crate.mkdir(parents=True)
+    (crate / "main.bpf.c").write_text('#include "intf.h"\n' + SMALL)
+    (crate / "intf.h").write_text("#include <lib/own.h>\n")
+    policies = [load_policy(str(folder)) for folder in folders]
+    assert [policy.name for policy in policies] == ["scx_one", "scx_two"]
+    assert build_policy(policies[0]).shared_object.is_file()
+
+
 def test_each_of_its_files_decides_its_hash(checkout):
     folder = str(checkout / "scheds/rust/scx_own")
     hashes = {load_policy(folder).content_hash}

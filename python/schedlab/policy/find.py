@@ -29,7 +29,7 @@ from .. import paths
 from ..errors import NotFoundError, PolicyError, UnitError, UsageError, did_you_mean
 from ..units import parse_quantity
 from .launch_file import launch_code
-from .published import Published, main_file, published, scheduler_name
+from .published import CRATE, Published, crate_version, main_file, published, scheduler_name
 
 SUFFIX = ".bpf.c"
 #: Declarations of what a task may expect beside others: the attributes by which, what follows, and an example.
@@ -138,7 +138,13 @@ def find_policy(name_or_path: str) -> Path:
         main = main_file(path)
         if main:
             return main
-        what = "is a folder without main.bpf.c" if path.is_dir() else "no such file"
+        version, what = crate_version(path), "no such file"
+        if version:
+            what = (
+                f"its main.bpf.c is in the crate {CRATE} {version}, which is not here: `cargo fetch` has it"
+            )
+        elif path.is_dir():
+            what = "is a folder without main.bpf.c"
         raise NotFoundError(f"policy '{name_or_path}': {what}")
     path = paths.policies_folder() / (name_or_path + SUFFIX)
     if name_or_path and path.is_file():

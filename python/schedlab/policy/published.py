@@ -5,7 +5,8 @@ A checkout of `sched-ext/scx` has `scheds/include`. A scheduler in it is one fil
 `scheds/c`, or a folder of `scheds/rust` whose `build.rs` names its sources and those of `lib`. One that cargo
 has fetched is a folder such as `scx_lavd-1.1.4`, beside the crate with the headers that its Cargo.toml asks for. What
 its headers mean by the kernel and libbpf is in `include/published`, which is searched before
-its own folders; `kernel.h` there comes before all else.
+its own folders; `kernel.h` there comes before all else. A scheduler whose main file is a crate's, which writes it
+as cargo builds, is put together in a folder of the cache.
 
 A policy of one's own is one file, or a folder with a `main.bpf.c` and others beside it.
 
@@ -14,8 +15,11 @@ Read next: build.py, which compiles them; launch_file.py.
 
 from __future__ import annotations
 
+import hashlib
+import os
 import platform
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,6 +29,9 @@ from ..toml_file import read_source
 
 _MAIN = re.compile(r'enable_skel\(\s*"([^"]+)"')
 _SOURCE = re.compile(r'add_source\(\s*"([^"]+)"')
+#: The crate that some schedulers have their BPF half from, and which version of it.
+CRATE = "scx_rustland_core"
+_CRATE_VERSION = re.compile(CRATE + r'\s*=.*?version\s*=\s*"=?([\w.+-]+)"')
 _LIB_SOURCES = re.compile(r"^LIB_SRCS\s*:=\s*(.*)$", re.MULTILINE)
 #: A folder that cargo has unpacked: the crate's name and version.
 _CRATE = re.compile(r"(scx_\w+)-(\d+)\.(\d+)\.(\d+)")
@@ -64,7 +71,40 @@ def main_file(folder: Path) -> Path | None:
     named = _MAIN.search(build.read_text("utf-8", "replace")) if build.is_file() else None
     places = [folder / named[1]] if named else []
     places += [folder / f"main{SUFFIX}", folder / "src" / "bpf" / f"main{SUFFIX}"]
-    return next((place for place in places if place.is_file()), None)
+    return next((place for place in places if place.is_file()), None) or _from_crate(folder)
+
+
+def crate_version(folder: Path) -> str | None:
+    """The version of `CRATE` that writes a scheduler's main file, or None: it has one of its own, or none."""
+    cargo, build = folder / "Cargo.toml", folder / "build.rs"
+    if not cargo.is_file() or not build.is_file() or CRATE not in build.read_text("utf-8", "replace"):
+        return None
+    found = _CRATE_VERSION.search(cargo.read_text("utf-8", "replace"))
+    return found[1] if found else None
+
+
+def _from_crate(folder: Path) -> Path | None:
+    """The main file that a crate writes, in a copy of the scheduler's folder as it is once cargo has built it."""
+    version = crate_version(folder)
+    root = next((at for at in folder.absolute().parents if (at / "scheds" / "include").is_dir()), None)
+    if version is None or root is None:
+        return None
+    cargo = Path(os.environ.get("CARGO_HOME") or os.path.expanduser("~/.cargo"))
+    places = [root / "rust" / CRATE, *(cargo / "registry" / "src").glob(f"*/{CRATE}-{version}")]
+    crate = next((at / "assets" / "bpf" for at in places if (at / "assets" / "bpf").is_dir()), None)
+    if crate is None:
+        return None
+    key = hashlib.sha256(f"{folder.absolute()}\n{crate}".encode()).hexdigest()[:16]
+    made = paths.cache_folder("crates") / key
+    own = made / "scheds" / "rust" / folder.absolute().name
+    own.mkdir(parents=True, exist_ok=True)
+    with suppress(FileExistsError):
+        (made / "scheds" / "include").symlink_to(root / "scheds" / "include")
+    for file in (folder / "build.rs", folder / "Cargo.toml", *crate.glob("*.[ch]")):
+        scratch = own / f"{file.name}-{os.getpid()}"
+        scratch.write_bytes(file.read_bytes())
+        os.replace(scratch, own / file.name)
+    return own / f"main{SUFFIX}"
 
 
 def published(path: Path) -> Published:
