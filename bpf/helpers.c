@@ -34,13 +34,13 @@ u32 bpf_get_prandom_u32(void)
 
 u64 bpf_ktime_get_ns(void)
 {
-	return sl_host_policy_now_ns();
+	return policy_now_ns();
 }
 
 /* S43: ticks of the policy's clock. */
 u64 bpf_jiffies64(void)
 {
-	return sl_host_policy_now_ns() * CONFIG_HZ / 1000000000;
+	return policy_now_ns() * CONFIG_HZ / 1000000000;
 }
 
 long bpf_strncmp(const char *text, u32 bytes, const char *other)

@@ -127,9 +127,10 @@ long bpf_timer_start(struct bpf_timer *timer, u64 nsecs, u64 flags)
 	/* A timer runs on the host's choice of CPU: to pin it is refused, as before Linux 6.7. */
 	if (flags & ~(u64)BPF_F_TIMER_ABS)
 		return err;
-	/* A sum that does not fit is never, as on Linux. */
-	if (!(flags & BPF_F_TIMER_ABS) &&
-	    __builtin_add_overflow(nsecs, sl_host_policy_now_ns(), &nsecs))
+	/* Kept in the host's time. A sum that does not fit is never, as on Linux. */
+	if (flags & BPF_F_TIMER_ABS)
+		nsecs = nsecs > SL_UPTIME_NS ? nsecs - SL_UPTIME_NS : 0;
+	else if (__builtin_add_overflow(nsecs, sl_host_policy_now_ns(), &nsecs))
 		nsecs = ~0ULL;
 	sl_lock(&sl_bpf.timers_lock);
 	s = slot_of(timer);

@@ -123,12 +123,13 @@ void sl_task_set_weight(struct sl_task *t, u32 weight)
 
 	SL_ASSERT(weight <= 10000);
 	if (!t->is_attached) {
-		WRITE_ONCE(t->p.scx.weight, weight);
+		WRITE_ONCE(t->weight, weight);
 		return;
 	}
 	c = begin_change(t);
 	if (weight)
-		t->p.scx.weight = weight;
+		WRITE_ONCE(t->weight, weight);
+	WRITE_ONCE(t->p.scx.weight, READ_ONCE(t->weight));
 	SL_CALL_OP(sl_this_cpu(), set_weight, t, &t->p, t->p.scx.weight);
 	end_change(t, c);
 }

@@ -275,13 +275,26 @@ static inline void sl_set_slice(struct sl_task *t, u64 slice_ns)
 	WRITE_ONCE(t->p.scx.slice, slice_ns);
 }
 
+/* S34: to a policy the machine has been up for an hour when the host starts: no time is near 0, as on Linux. */
+#define SL_UPTIME_NS 3600000000000ULL
+
+static inline u64 policy_now_ns(void)
+{
+	return sl_host_policy_now_ns() + SL_UPTIME_NS;
+}
+
+/* A reading of the host's clock as the policy has it. */
+static inline u64 policy_time_ns(u64 now_ns)
+{
+	return sl_host_policy_time_ns(now_ns) + SL_UPTIME_NS;
+}
+
 /* Since when a task waits. A policy has it in ticks, nearly those of bpf_jiffies64(), without a division. */
 static inline void set_runnable_at(struct sl_task *t, u64 now_ns)
 {
 	WRITE_ONCE(t->runnable_at_ns, now_ns);
-	WRITE_ONCE(t->p.scx.runnable_at, (unsigned long)((sl_host_policy_time_ns(now_ns) >> 10) *
-								 sl_core.ticks_per_1024ns >>
-							 34));
+	WRITE_ONCE(t->p.scx.runnable_at,
+		   (unsigned long)((policy_time_ns(now_ns) >> 10) * sl_core.ticks_per_1024ns >> 34));
 }
 
 /* May @t run on @cpu: its affinity, unless a disabled migration pins it. */

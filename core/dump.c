@@ -226,7 +226,7 @@ static void dump_policy_cpu(struct sl_cpu *this_cpu, struct scx_dump_ctx *ctx, s
 static void dump_policy(struct sl_cpu *this_cpu)
 {
 	const struct sched_ext_ops *ops = &sl_core.ops;
-	u64 now_ns = sl_host_policy_now_ns();
+	u64 now_ns = policy_now_ns();
 	struct scx_dump_ctx ctx = {
 		.kind = sl_core.exit_info.kind,
 		.exit_code = sl_core.exit_info.exit_code,

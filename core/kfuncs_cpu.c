@@ -12,7 +12,7 @@
 /* S34: not bpf_ktime_get_ns(), which is one clock for all CPUs. */
 u64 scx_bpf_now(void)
 {
-	return sl_host_policy_now_ns() + sl_host_clock_ahead_ns();
+	return policy_now_ns() + sl_host_clock_ahead_ns();
 }
 
 /* ---- tasks ------------------------------------------------------------- */

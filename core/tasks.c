@@ -158,7 +158,6 @@ static void setup_visible(struct task_struct *p, s32 pid, const char *comm)
 
 	/* Between its members, too. */
 	__builtin_memset(&fresh, 0, sizeof(fresh));
-	fresh.scx.weight = 100;
 	fresh.scx.slice = SCX_SLICE_DFL;
 	fresh.scx.sticky_cpu = -1;
 	fresh.scx.selected_cpu = -1;
@@ -198,6 +197,7 @@ void sl_task_setup(struct sl_task *t, u32 idx, s32 pid, const char *comm)
 	SL_ASSERT(!t->dsq && !READ_ONCE(t->on_cpu));
 	setup_visible(&t->p, pid, comm);
 	WRITE_ONCE(t->idx, idx);
+	WRITE_ONCE(t->weight, 100);
 	smp_store_release(&t->state, SL_TASK_NEW);
 	set_ops_state(t, SL_OPSS_NONE);
 	t->is_leaving = false;
@@ -231,7 +231,7 @@ void sl_task_inherit(struct sl_task *t, const struct sl_task *parent)
 {
 	t->attr = parent->attr;
 	WRITE_ONCE(t->p.cgroups, READ_ONCE(parent->p.cgroups));
-	WRITE_ONCE(t->p.scx.weight, parent->p.scx.weight);
+	WRITE_ONCE(t->weight, READ_ONCE(parent->weight));
 }
 
 /* It runs its last steps: the policy may want to hear of it no more (S19). */
@@ -277,7 +277,8 @@ static bool enter_table(struct sl_cpu *this_cpu, struct sl_task *t)
 
 /*
  * ops.init_task(), ops.enable() and ops.set_weight() of a task that is new to the
- * policy. @is_fork: the task is new itself. A failure is the policy's; @t goes on.
+ * policy. @is_fork: the task is new itself. A failure is the policy's; @t goes on. On Linux
+ * it is ops.enable() that gives a task its weight, which later policies find.
  */
 static void init_task(struct sl_cpu *this_cpu, struct sl_task *t, bool is_fork)
 {
@@ -295,6 +296,10 @@ static void init_task(struct sl_cpu *this_cpu, struct sl_task *t, bool is_fork)
 		scx_error(t, "ops.init_task() set task->scx.disallow for %s[%d]%s", t->p.comm,
 			  t->p.pid,
 			  is_fork ? " during fork" : ": there is no other scheduling class");
+	/* As long as the policy is being enabled, that is the default. */
+	if (!is_fork)
+		sl_set_slice(t, SCX_SLICE_BYPASS);
+	WRITE_ONCE(t->p.scx.weight, READ_ONCE(t->weight));
 	SL_CALL_LOADED(this_cpu, enable, t, &t->p);
 	SL_CALL_LOADED(this_cpu, set_weight, t, &t->p, t->p.scx.weight);
 }

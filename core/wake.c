@@ -200,7 +200,7 @@ void sl_task_start(struct sl_cpu *this_cpu, struct sl_task *t, u64 wake_flags, s
 	smp_store_release(&t->state, SL_TASK_WAKING);
 	sl_unlock(&cpu->lock);
 	born_ns = sl_host_now_ns();
-	t->p.start_time = sl_host_policy_time_ns(born_ns);
+	t->p.start_time = policy_time_ns(born_ns);
 	select_and_enqueue(this_cpu, t, wake_flags, enq_flags, SL_RECORD_ARRIVE, origin_pid,
 			   born_ns);
 }

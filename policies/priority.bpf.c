@@ -97,6 +97,7 @@ DEFINE_TASK_CTX(struct task_ctx);
  */
 static u64 next_ageing_ns;
 static u64 nr_switches;
+static u64 start_ns;
 
 #include <scx/policy/inherit.h>
 
@@ -261,8 +262,9 @@ void BPF_STRUCT_OPS(priority_running, struct task_struct *p)
 		return;
 	tc = task_ctx(p);
 	__sync_fetch_and_add(&nr_switches, 1);
-	bpf_printk("tick %llu pid %d priority %u switches %llu", scx_bpf_now() / REPORT_TICK_NS,
-		   p->pid, tc ? tc->level : DEFAULT_LEVEL, nr_switches);
+	bpf_printk("tick %llu pid %d priority %u switches %llu",
+		   (scx_bpf_now() - start_ns) / REPORT_TICK_NS, p->pid,
+		   tc ? tc->level : DEFAULT_LEVEL, nr_switches);
 }
 
 /*
@@ -290,6 +292,7 @@ s32 BPF_STRUCT_OPS(priority_init_task, struct task_struct *p, struct scx_init_ta
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(priority_init)
 {
+	start_ns = scx_bpf_now();
 	return create_dsqs(NR_LEVELS);
 }
 

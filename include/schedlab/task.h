@@ -71,6 +71,7 @@ struct sl_task {
 	u64 nr_migrations;     /* the lock of CPU `cpu` protects it */
 	struct task_attr attr; /* as given, for every policy that comes */
 	u32 idx;	       /* the host's number: place in the core's table */
+	u32 weight;	       /* what a policy sees from ops.enable() on; atomic */
 
 	/* Each switch writes what follows: two cache lines, in which nothing else is. */
 

@@ -99,7 +99,7 @@ static u32 nr_dumps;
 static void full_dump(struct scx_dump_ctx *ctx)
 {
 	CHECK(ctx->kind == SCX_EXIT_ERROR_BPF && !strcmp(ctx->reason, "scx_bpf_error"));
-	CHECK(ctx->at_ns == fake.now_ns);
+	CHECK(ctx->at_ns == SL_UPTIME_NS + fake.now_ns);
 	nr_dumps++;
 	scx_bpf_dump("0123456789\n0123456789\n");
 }

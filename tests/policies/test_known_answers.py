@@ -106,7 +106,7 @@ void BPF_STRUCT_OPS(other_tick, struct task_struct *p)
 {
 	struct task_attr *attr = task_attr(p);
 
-	if (attr && p->pid == 1 && scx_bpf_now() >= 2000000000ULL)
+	if (attr && p->pid == 1 && scx_bpf_now() - p->start_time >= 2000000000ULL)
 		attr->tickets = 300;
 }
 """

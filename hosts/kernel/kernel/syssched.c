@@ -47,7 +47,7 @@ s64 proc_attr(const struct proc *p, u32 key)
 	case TASK_ATTR_BURST:
 		return (s64)attr->burst_ns;
 	}
-	return p->task.p.scx.weight;
+	return p->task.weight;
 }
 
 /* The ranges of a workload's attributes, python/schedlab/workload/phases.py. */

@@ -52,7 +52,7 @@ static void describe(const struct proc *p, struct procinfo *to)
 		.state = procinfo_state(p),
 		.cpu = t->last_cpu,
 		.nice = p->nice,
-		.weight = t->p.scx.weight,
+		.weight = t->weight,
 		.attr_given = t->attr.given,
 		.memory_bytes = p->size,
 		.start_ns = p->born_ns,
