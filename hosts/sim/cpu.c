@@ -57,6 +57,20 @@ sl_inline void set_tick(struct sim_cpu *c, const struct sl_task *t)
 }
 
 /*
+ * What the tick at @t_ns, or before it, reads of the clock. On a machine no tick is as late
+ * as the one before, so that a slice of whole ticks may last one more (S15).
+ */
+static u64 tick_reads_ns(const struct sim_cpu *c, u64 t_ns)
+{
+	u64 nr = t_ns / sim.options->tick_ns;
+
+	t_ns = nr * sim.options->tick_ns;
+	return unlikely(sim.options->costs.jitter_ns) ?
+		       t_ns - sim_jitter_ns(nr << 16 | (u64)c->idx) :
+		       t_ns;
+}
+
+/*
  * See sl_host_slice_changed(): the task may be any CPU's. On a machine it has
  * been charged up to its last tick, so it is here, before the new slice counts.
  */
@@ -67,7 +81,7 @@ void sim_slice_changed(struct sl_task *t)
 
 	if (!c->running || &c->running->core != t)
 		return;
-	sl_task_charge(t, sim_now_ns / sim.options->tick_ns * sim.options->tick_ns);
+	sl_task_charge(t, tick_reads_ns(c, sim_now_ns));
 	sl_task_set_slice(t, slice_ns);
 	set_tick(c, t);
 	refresh_key(c);
@@ -137,7 +151,7 @@ static enum sim_next handle_tick(struct sim_cpu *c)
 	if (!c->running)
 		return SIM_NEXT_NOTHING;
 	count_down(c);
-	if (sim_tick())
+	if (sim_tick(tick_reads_ns(c, sim_now_ns)))
 		return SIM_NEXT_RESCHED;
 	steal_tick(c);
 	set_tick(c, &c->running->core);

@@ -63,13 +63,24 @@ void sl_host_free(void *mem, u64 bytes)
 }
 
 /* splitmix64 (Steele, Lea and Flood 2014), its upper half. */
-u32 sl_host_random(void)
+static u32 mixed(u64 z)
 {
-	u64 z = sim.random += 0x9e3779b97f4a7c15ULL;
-
 	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
 	z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
 	return (u32)((z ^ (z >> 31)) >> 32);
+}
+
+u32 sl_host_random(void)
+{
+	return mixed(sim.random += 0x9e3779b97f4a7c15ULL);
+}
+
+/* Of what @nr says, from 0 to --cost jitter_ns: by the seed, and without a number that the policy would get. */
+u64 sim_jitter_ns(u64 nr)
+{
+	u64 most_ns = sim.options->costs.jitter_ns;
+
+	return mixed((nr + 1) * 0x9e3779b97f4a7c15ULL ^ mixed(~sim.options->seed)) % (most_ns + 1);
 }
 
 struct sl_task *sl_host_task(s32 pid)
@@ -88,6 +99,8 @@ void sl_host_set_timer(u64 at_ns)
 	at_ns = at_ns > sim_clock_start_ns() ? at_ns - sim_clock_start_ns() : 0;
 	if (at_ns < sim_now_ns)
 		at_ns = sim_now_ns;
+	if (unlikely(sim.options->costs.timer_ns))
+		at_ns = sim_instant(at_ns) + sim.options->costs.timer_ns;
 	if (at_ns == sim.timer_at_ns)
 		return;
 	sim.timer_at_ns = at_ns;

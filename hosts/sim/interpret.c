@@ -240,20 +240,23 @@ static u64 work_ns(const struct sl_program_op *step, u64 units)
 }
 
 /*
- * A run is CPU time, the call after it included, up to this part of the run: so
- * programs are played where calls really take time, too, and a burst that is as
- * long as a tick is over with its call before the tick.
+ * A run is CPU time, the call after it included and what calls took since the last run, each up to this
+ * part of the run: so programs are played where calls really take time, too, and a burst
+ * that is as long as a tick is over with its call before the tick.
  */
 #define CALL_IN_RUN_PART 128
 
 static __noinline void start_run(struct sim_task *t, u64 ns)
 {
 	u64 call_ns = sim.options->costs.call_ns;
+	u64 part_ns = ns / CALL_IN_RUN_PART;
 
-	if (call_ns > ns / CALL_IN_RUN_PART)
-		call_ns = ns / CALL_IN_RUN_PART;
-	t->remaining_ns = ns - call_ns + t->owed_ns;
+	if (call_ns > part_ns)
+		call_ns = part_ns;
+	t->remaining_ns = ns - call_ns - (t->called_ns < part_ns ? t->called_ns : part_ns) +
+			  t->owed_ns;
 	t->owed_ns = call_ns;
+	t->called_ns = 0;
 }
 
 static void start_work(struct sim_task *t, const struct sl_program_op *step)
@@ -274,10 +277,14 @@ static u64 cost_before(struct sim_task *t, const struct sl_program_op *op)
 	}
 	if (op->verb == SL_VERB_RUN || op->verb == SL_VERB_WORK)
 		return cost_ns;
-	if (op->verb == SL_VERB_READ || op->verb == SL_VERB_WRITE)
+	if (op->verb == SL_VERB_READ || op->verb == SL_VERB_WRITE) {
 		cost_ns += t->owed_ns; /* --io says what these cost */
-	else
+	} else {
 		cost_ns += costs->call_ns;
+		t->called_ns += costs->call_ns - t->owed_ns;
+	}
+	if (unlikely(costs->jitter_ns))
+		cost_ns += sim_jitter_ns(sim.nr_calls++);
 	if (op->verb == SL_VERB_EXIT)
 		cost_ns += costs->exit_ns;
 	t->owed_ns = 0;

@@ -60,22 +60,19 @@ static int check(struct sim_options *o, char *why, u32 why_bytes)
 	return 0;
 }
 
+#define COST(name)							\
+	{								\
+		#name, 0, 1000000000, .to64 = &o->costs.name		\
+	}
+
 /* Return: 0, or -1 with @why filled in. --serve and --help are main()'s. */
 int sim_parse(struct sim_options *o, int argc, char **argv, char *why, u32 why_bytes)
 {
 	const struct sl_option costs[] = {
-		{ "switch_ns", 0, 1000000000, .to64 = &o->costs.switch_ns },
-		{ "leave_ns", 0, 1000000000, .to64 = &o->costs.leave_ns },
-		{ "migrate_ns", 0, 1000000000, .to64 = &o->costs.migrate_ns },
-		{ "migrate_llc_ns", 0, 1000000000, .to64 = &o->costs.migrate_llc_ns },
-		{ "migrate_node_ns", 0, 1000000000, .to64 = &o->costs.migrate_node_ns },
-		{ "start_ns", 0, 1000000000, .to64 = &o->costs.start_ns },
-		{ "exit_ns", 0, 1000000000, .to64 = &o->costs.exit_ns },
-		{ "call_ns", 0, 1000000000, .to64 = &o->costs.call_ns },
-		{ "wakeup_ns", 0, 1000000000, .to64 = &o->costs.wakeup_ns },
-		{ "tick_ns", 0, 1000000000, .to64 = &o->costs.tick_ns },
-		{ "ipi_ns", 0, 1000000000, .to64 = &o->costs.ipi_ns },
-		{ .name = NULL },
+		COST(switch_ns),       COST(leave_ns),	 COST(migrate_ns), COST(migrate_llc_ns),
+		COST(migrate_node_ns), COST(start_ns),	 COST(exit_ns),	   COST(call_ns),
+		COST(wakeup_ns),       COST(tick_ns),	 COST(ipi_ns),	   COST(timer_ns),
+		COST(jitter_ns),       { .name = NULL },
 	};
 	const struct sl_option work[] = {
 		{ "pi_ps", 1, 1000000000000, .to64 = &o->work_ps[SL_WORK_PI] },

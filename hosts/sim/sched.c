@@ -146,10 +146,10 @@ void sim_wake(struct sim_task *t, u64 wake_flags, s32 waker_pid)
 	sl_task_wake(sim_core_cpu, &t->core, wake_flags, waker_pid);
 }
 
-/* Return: whether the CPU has to schedule. */
-bool sim_tick(void)
+/* @reads_ns: of the clock. Return: whether the CPU has to schedule. */
+bool sim_tick(u64 reads_ns)
 {
-	return sl_tick(sim_core_cpu, sim_now_ns, 0);
+	return sl_tick(sim_core_cpu, reads_ns, 0);
 }
 
 /* @parent: NULL: the host starts it. Return: 0, or -errno when the core has no room. */

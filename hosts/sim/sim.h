@@ -77,6 +77,8 @@ struct sim_costs {
 	u64 wakeup_ns;	     /* from a timer or device to the task's wake-up */
 	u64 tick_ns;	     /* each tick takes this from the running task */
 	u64 ipi_ns;	     /* from a kick to the kicked CPU's schedule */
+	u64 timer_ns;	     /* from when a bpf_timer is due to its callback */
+	u64 jitter_ns; /* up to so much more for a call, and earlier for what a tick reads of the clock */
 };
 
 struct sim_device_config {
@@ -145,7 +147,8 @@ struct sim_task {
 	bool is_in_call;	 /* the CPU part of an I/O call is done */
 	u32 nr_children;	 /* ended, not yet waited for */
 	struct sl_player player; /* its place in the program */
-	/* A task that only runs and sleeps touches none of these: */
+	/* A task that only runs and sleeps touches none of these where calls are free: */
+	u64 called_ns;	   /* what calls took since the last run, beyond owed_ns */
 	u64 io_left_bytes; /* of the transfer @io; its player waits meanwhile */
 	const struct sl_program_op *after_io;
 	const char *waits_for;	/* what it blocks on, or did last; not in a sleep */
@@ -218,6 +221,7 @@ struct sim {
 	u64 timers_ran_at_ns;  /* last, and how often */
 	u32 nr_timer_runs;     /* at that instant */
 	u64 random;
+	u64 nr_calls;	     /* that --cost jitter_ns made longer */
 	bool has_ticks;	     /* every tick matters */
 	bool is_switch_free; /* switches and migrations take no time */
 	bool are_calls_free; /* nor do the calls of a program, its begin and exit */
@@ -255,12 +259,15 @@ extern u64 *sim_tree_keys;     /* by CPU */
 extern u32 sim_tree_first;     /* the CPU that is first, */
 extern u64 sim_tree_first_key; /* and its key */
 
+/* host.c */
+u64 sim_jitter_ns(u64 nr);
+
 /* sched.c */
 struct sim_task *sim_schedule(struct sim_cpu *c, enum sl_why why);
 void sim_finish_switch(struct sim_cpu *c, struct sim_task *t);
 void sim_prepare_block(struct sim_task *t);
 void sim_wake(struct sim_task *t, u64 wake_flags, s32 waker_pid);
-bool sim_tick(void);
+bool sim_tick(u64 reads_ns);
 void sim_take(struct sim_cpu *c);
 void sim_give_back(struct sim_cpu *c);
 int sim_attach(struct sim_task *t, const struct task_attr *attr, struct sim_task *parent);

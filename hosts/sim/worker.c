@@ -268,7 +268,8 @@ static void create_machine(const struct sim_options *o)
 	}
 	sim.is_switch_free = !(o->costs.switch_ns | o->costs.leave_ns | o->costs.migrate_ns |
 			       o->costs.migrate_llc_ns | o->costs.migrate_node_ns);
-	sim.are_calls_free = !(o->costs.start_ns | o->costs.exit_ns | o->costs.call_ns);
+	sim.are_calls_free = !(o->costs.start_ns | o->costs.exit_ns | o->costs.call_ns |
+			       o->costs.jitter_ns);
 	for (u32 i = 0; i < o->nr_cpus; i++) {
 		sim.cpus[i].idx = (s32)i;
 		sim.cpus[i].core = sl_core_cpu((s32)i);
@@ -328,6 +329,7 @@ static bool set_up(struct sim_options *o)
 	sim.options = o;
 	sim.result = &worker_result;
 	sim.random = o->seed;
+	sim.nr_calls = 0;
 	sim.timer_at_ns = SIM_NEVER;
 	sim.program = o->program ?: sim_program_open(o->program_path, why, sizeof(why));
 	if (!sim.program) {

@@ -40,10 +40,10 @@ _SECOND_NS = 1_000_000_000
 #: What can be charged for, in nanoseconds each: smallest and largest value.
 COSTS = dict.fromkeys(
     ("switch_ns", "leave_ns", "migrate_ns", "migrate_llc_ns", "migrate_node_ns", "start_ns",
-     "exit_ns", "call_ns", "wakeup_ns", "tick_ns", "ipi_ns"), (0, _SECOND_NS),
+     "exit_ns", "call_ns", "wakeup_ns", "tick_ns", "ipi_ns", "timer_ns", "jitter_ns"), (0, _SECOND_NS),
 )  # fmt: skip
 #: Those that a task pays with CPU time of its own.
-_OF_TASKS = ("start_ns", "exit_ns", "call_ns")
+_OF_TASKS = ("start_ns", "exit_ns", "call_ns", "jitter_ns")
 #: The device behind `read` and `write`: one request takes latency_ns and ns_per_kib
 #: for its size; it works on `depth` of them at once; a call costs call_ns of CPU time.
 DEVICE = {
@@ -323,7 +323,7 @@ class Machine(_Options):
         "--cost",
         "texts",
         "What the machine charges: "
-        "switch_ns=2us, leave_ns, migrate_ns, start_ns, exit_ns, call_ns, wakeup_ns, tick_ns, ipi_ns.",
+        "switch_ns=2us, leave_ns, migrate_ns, start_ns, exit_ns, call_ns, wakeup_ns, tick_ns, ipi_ns, timer_ns, jitter_ns.",
         _numbers(COSTS, "switch_ns=2us"),
         default=(),
         metavar="NAME=TIME",

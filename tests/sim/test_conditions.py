@@ -102,11 +102,13 @@ def test_a_waiter_that_was_signalled_waits_for_its_lock(play):
 
 
 def test_a_call_may_take_a_nanosecond(play):
-    """Lock, unlock and exit take one each, and a run absorbs one."""
-    text = (
-        '[[lock]]\nname = "m"\n[[task]]\nname = "a"\nphases = [{lock = "m"}, {unlock = "m"}, {run = "1ms"}]\n'
+    """Lock, unlock and exit take one each, and a run absorbs what comes before it and the first after it."""
+    head, calls = '[[lock]]\nname = "m"\n[[task]]\nname = "a"\nphases = ', '{lock = "m"}, {unlock = "m"}'
+    before, after = (
+        play(f"{head}[{steps}]\n", 1, "--cost", "call_ns=1")[1].end
+        for steps in (f'{calls}, {{run = "1ms"}}', f'{{run = "1ms"}}, {calls}')
     )
-    assert play(text, 1, "--cost", "call_ns=1")[1].end == {"a": [1.000002]}
+    assert (before, after) == ({"a": [1.0]}, {"a": [1.000002]})
 
 
 @pytest.mark.parametrize(("all_", "ends"), [("false", [4, 7, 10]), ("true", [4, 5, 6])])
