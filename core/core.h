@@ -275,9 +275,6 @@ static inline void sl_set_slice(struct sl_task *t, u64 slice_ns)
 	WRITE_ONCE(t->p.scx.slice, slice_ns);
 }
 
-/* S34: to a policy the machine has been up for an hour when the host starts: no time is near 0, as on Linux. */
-#define SL_UPTIME_NS 3600000000000ULL
-
 static inline u64 policy_now_ns(void)
 {
 	return sl_host_policy_now_ns() + SL_UPTIME_NS;

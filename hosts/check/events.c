@@ -86,7 +86,7 @@ static void begin_early(const struct event *e)
 	} else if (e->kind == SKEW) {
 		ahead_ns[e->which] = e->until_ns - e->at_ns;
 	} else if (e->kind == START) {
-		check_clock_start_ns = e->until_ns - e->at_ns;
+		check_clock_start_ns = e->until_ns - e->at_ns - SL_UPTIME_NS;
 	} else {
 		sim_heap_push(e->at_ns, SIM_EVENT_MACHINE, 0);
 	}

@@ -63,6 +63,9 @@
 #define sl_host_policy_time_ns(ns) (ns)
 #endif
 
+/* S34: to a policy the machine has been up for an hour when the host starts: no time is near 0, as on Linux. */
+#define SL_UPTIME_NS 3600000000000ULL
+
 /* How far this CPU's clock is ahead, where those of CPUs differ: scx_bpf_now() is read from it. */
 #ifndef sl_host_clock_ahead_ns
 #define sl_host_clock_ahead_ns() 0

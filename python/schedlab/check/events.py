@@ -94,8 +94,8 @@ def draw_skews(rng: random.Random, n_cpus: int) -> tuple[Event, ...]:
 
 
 def draw_start(rng: random.Random) -> tuple[Event, ...]:
-    """Draw when the clocks begin: shortly before a number of ns, or of us, that no longer fits; or after 104 days."""
-    begin_ns = rng.choice((1 << 31, 1 << 32, 1 << 32, 1000 << 32, 1 << 53))
+    """Draw what the clocks read at first: shortly before 2^32 us, or ms, or 104 days; an hour is the least."""
+    begin_ns = rng.choice((1000 << 32, 1000 << 32, 1_000_000 << 32, 1 << 53))
     return (Event("start", 0, 0, begin_ns - rng.choice((0, 1, 5 * _MS, 100 * _MS, 500 * _MS))),)
 
 
