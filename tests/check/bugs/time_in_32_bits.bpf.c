@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * time_in_32_bits.bpf.c - a slice lasts until an instant that is computed in 32 bits, in us. 72 minutes after the
+ * time_in_32_bits.bpf.c - a slice lasts until an instant of microseconds in 32 bits. 72 minutes after the
  * machine has started the instant is in the past, and what is left until then has no end.
  *
  * @breaks stall
