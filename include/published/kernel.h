@@ -53,7 +53,10 @@ typedef struct {
 #define bpf_core_type_size(type) sizeof(type)
 #define bpf_core_cast(ptr, type) ((type *)(ptr))
 #define __builtin_memcpy_inline __builtin_memcpy
+/* Version 1.1's headers have it; schedulers of earlier ones have a function of that name. */
+#if __has_include(<scx/cid.bpf.h>)
 #define div_round_up(a, b) (((a) + (b)-1) / (b))
+#endif
 #define __sink(value) __asm__ volatile("" : "+g"(value))
 #define barrier() __asm__ volatile("" : : : "memory")
 #define ___bpf_concat(a, b) a##b
