@@ -304,6 +304,7 @@ def test_a_user_half_decides_on_a_cpu_of_the_machine(tmp_path, simulator):
     assert "which only the simulator has" in refused["error"]
 
 
+UPTIME_NS = 3600 * 10**9  # of the machine as a run begins (S34)
 THREAD = """
 #include <scx/launch.h>
 static volatile u32 nr_rounds;
@@ -339,7 +340,9 @@ def test_a_thread_of_a_user_half(tmp_path, simulator):
     assert (run["error"], run["consistency"]) == (None, "ok")
     log = (tmp_path / "out/two/scx_own/seed-1/policy.log").read_text().splitlines()
     # The period begins when the round before is over.
-    assert [line.split(" ", 1)[1] for line in log] == [f"round {i} at {i * 10_250_000}" for i in (1, 2, 3)]
+    assert [line.split(" ", 1)[1] for line in log] == [
+        f"round {i} at {UPTIME_NS + i * 10_250_000}" for i in (1, 2, 3)
+    ]
     assert run["overhead_ns"] == 3 * 250_000
     assert result.tasks["task"].to_list() == [1, 2]
     assert result.tasks["end_ns"].to_list() == without.tasks["end_ns"].to_list()

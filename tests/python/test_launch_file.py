@@ -100,7 +100,7 @@ def test_the_simulator_sets_it(policy, tmp_path):
 @pytest.mark.usefixtures("simulator")
 @pytest.mark.parametrize(
     ("program", "input_", "words"),
-    [("add", 7, 'SEC("syscall") program returned -1'), ("sub", 1, "no such program")],
+    [("add", 7, 'SEC("syscall") program add returned -1'), ("sub", 1, "no such program")],
 )
 def test_a_call_that_fails_is_a_failed_run(policy, tmp_path, program, input_, words):
     path = policy(f"[[call]]\nprogram = '{program}'\ninput = [{input_}]\n").path

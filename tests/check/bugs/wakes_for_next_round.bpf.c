@@ -24,7 +24,8 @@ void BPF_STRUCT_OPS(bug_enqueue, struct task_struct *p, u64 enq_flags)
 #define OWN_DISPATCH
 void BPF_STRUCT_OPS(bug_dispatch, s32 cpu, struct task_struct *prev)
 {
-	if (__sync_fetch_and_add(&nr_slices, 1) % NR_SLICES == 0 && scx_bpf_dsq_move_to_local(OTHER, 0))
+	if (__sync_fetch_and_add(&nr_slices, 1) % NR_SLICES == 0 &&
+	    scx_bpf_dsq_move_to_local(OTHER, 0))
 		return;
 	if (scx_bpf_dsq_move_to_local(SHARED, 0))
 		return;
