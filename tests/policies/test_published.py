@@ -102,13 +102,18 @@ static int launch(void)
 }
 
 
-@pytest.fixture
-def checkout(tmp_path):
-    for name, text in FILES.items():
-        path = tmp_path / "scx" / name
+def written(folder, files):
+    """The folder, with the text of each file."""
+    for name, text in files.items():
+        path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    return tmp_path / "scx"
+    return folder
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    return written(tmp_path / "scx", FILES)
 
 
 def run(path, out, **more):
@@ -425,11 +430,7 @@ static int launch(void)
 
 @pytest.fixture
 def crate(tmp_path):
-    for name, text in CRATE.items():
-        path = tmp_path / "registry" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return tmp_path / "registry" / "scx_own-1.1.4"
+    return written(tmp_path / "registry", CRATE) / "scx_own-1.1.4"
 
 
 def test_a_scheduler_that_cargo_has_unpacked(crate, tmp_path, simulator):
