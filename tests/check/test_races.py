@@ -103,6 +103,7 @@ def test_a_search_says_in_how_many_worlds_cpus_interleaved(tmp_path, simulator):
     assert f"CPUs interleaved in {races['worlds']};" in text
 
 
+@pytest.mark.parametrize("compiler", ["gcc", "clang-19"])
 @pytest.mark.parametrize(
     ("update", "is_race"),
     [
@@ -113,7 +114,10 @@ def test_a_search_says_in_how_many_worlds_cpus_interleaved(tmp_path, simulator):
         ("u64 was = READ_ONCE(nr_enqueued); bpf_get_smp_processor_id(); WRITE_ONCE(nr_enqueued, was + 1);", True),
     ],
 )  # fmt: skip
-def test_an_update_is_lost_only_where_one_is(update, is_race, tmp_path, simulator):
+def test_an_update_is_lost_only_where_one_is(
+    update, is_race, compiler, tmp_path, simulator, need, monkeypatch
+):
+    monkeypatch.setenv("CC", need(compiler))
     with task_of(variant(tmp_path, update)).laboratory() as laboratory:
         texts = {trial.finding.text for trial in tries(laboratory) if trial.finding}
     assert bool(texts) == is_race, texts

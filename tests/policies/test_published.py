@@ -126,12 +126,8 @@ def run(path, out, **more):
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang-19"])
 def test_a_scheduler_of_several_files(checkout, tmp_path, simulator, need, monkeypatch, compiler):
-    from schedlab.policy.build import find_compiler
-
     monkeypatch.setenv("CC", need(compiler))
-    find_compiler.cache_clear()
     lines, result = run(checkout / "scheds/rust/scx_own", tmp_path / "out")
-    find_compiler.cache_clear()
     assert (result["policy"], result["error"], result["consistency"]) == ("scx_own", None, "ok")
     assert lines == [
         "answer 42 shared 7",
@@ -203,10 +199,7 @@ static int launch(void)
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang-19"])
 def test_maps_that_a_user_half_sizes_and_makes(tmp_path, simulator, need, monkeypatch, compiler):
-    from schedlab.policy.build import find_compiler
-
     monkeypatch.setenv("CC", need(compiler))
-    find_compiler.cache_clear()
     source = tmp_path / "scx" / "scheds" / "c" / "scx_own.bpf.c"
     (tmp_path / "scx" / "scheds" / "include").mkdir(parents=True)
     source.parent.mkdir()
@@ -214,7 +207,6 @@ def test_maps_that_a_user_half_sizes_and_makes(tmp_path, simulator, need, monkey
     source.with_name("scx_own.launch.toml").write_text("[maps]\nsized = 5\n")
     source.with_name("scx_own.launch.c").write_text(SIZED_LAUNCH)
     lines, result = run(source, tmp_path / "out")
-    find_compiler.cache_clear()
     assert (result["policy"], result["error"]) == ("scx_own", None)
     assert lines == ["twice -22", "beyond -22", "sized 1 0", *["push 0"] * 3, "push -7", "pop 0 9 none 1"]
 
@@ -594,17 +586,13 @@ SL_USER_HALF(50000)
 @pytest.mark.parametrize("compiler", ["gcc", "clang-19"])
 def test_ring_buffers_in_both_directions(tmp_path, simulator, need, monkeypatch, compiler):
     """Records of 88 bytes that go round often, half of them discarded; a user half that answers in one of its own."""
-    from schedlab.policy.build import find_compiler
-
     monkeypatch.setenv("CC", need(compiler))
-    find_compiler.cache_clear()
     source = tmp_path / "scx_own.bpf.c"
     source.write_text(RINGS)
     source.with_name("scx_own.launch.c").write_text(READER)
     (tmp_path / "two.toml").write_text(TWO_TASKS.replace("loop = 10", "loop = 100"))
     workload = str(tmp_path / "two.toml")
     result = schedlab.run(workload, str(source), cpus=1, tick="1ms", out=tmp_path / "out")
-    find_compiler.cache_clear()
     (run,) = result.runs.to_dicts()
     assert (run["error"], run["consistency"]) == (None, "ok")
     (line,) = (tmp_path / "out/two/scx_own/seed-1/policy.log").read_text().splitlines()

@@ -22,7 +22,6 @@ from schedlab.errors import UnavailableError
 from schedlab.hosts.guest import policies as guest
 from schedlab.paths import cache_folder
 from schedlab.policy.bpf import compile_object
-from schedlab.policy.build import find_compiler
 from schedlab.program.compiler import compile_workload
 from schedlab.records.file import Kind, read_records
 from schedlab.records.ftrace import trace_records
@@ -143,11 +142,9 @@ def test_a_checkout_runs_as_published(name, compiler, need, simulator, tmp_path,
     if source is None:
         pytest.skip("no checkout of sched-ext/scx; set SCHEDLAB_UPSTREAM to its folder")
     monkeypatch.setenv("CC", need(compiler))
-    find_compiler.cache_clear()
     result = schedlab.run(
         ["mixed", "classics/requests"], str(source), cpus=4, topology="smt=2", out=tmp_path / "out"
     )
-    find_compiler.cache_clear()
     assert [(run["policy"], run["error"], run["consistency"]) for run in result.runs.to_dicts()] == [
         (f"scx_{name}", None, "ok")
     ] * 2

@@ -354,12 +354,8 @@ def test_a_source_cannot_eat_the_machine(write, monkeypatch, line):
 
 def test_no_compiler_is_said_with_the_remedy(monkeypatch):
     monkeypatch.setenv("CC", "no-such-compiler")
-    find_compiler.cache_clear()
-    try:
-        with pytest.raises(UnavailableError, match="CC=no-such-compiler.*apt-get install gcc"):
-            find_compiler()
-    finally:
-        find_compiler.cache_clear()
+    with pytest.raises(UnavailableError, match="CC=no-such-compiler.*apt-get install gcc"):
+        find_compiler()
 
 
 def test_defaults_come_from_the_compiled_file(write):
@@ -519,7 +515,6 @@ def test_what_compilers_call_by_themselves_is_accepted(write, monkeypatch, compi
     if not shutil.which(compiler):
         pytest.skip(f"{compiler} is not installed; sudo apt-get install {compiler}")
     monkeypatch.setenv("CC", compiler)
-    find_compiler.cache_clear()
     path = write(
         ("void BPF_STRUCT_OPS", "static struct { char x[300]; } one, other;\nvoid BPF_STRUCT_OPS"),
         (
@@ -527,10 +522,7 @@ def test_what_compilers_call_by_themselves_is_accepted(write, monkeypatch, compi
             "\tif (!__builtin_memcmp(&one, &other, sizeof(one)))\n\t\tother.x[p->pid % 300] = 1;\n\tscx_bpf",
         ),
     )
-    try:
-        assert build_policy(load_policy(path))
-    finally:
-        find_compiler.cache_clear()
+    assert build_policy(load_policy(path))
 
 
 @pytest.mark.parametrize("licence", ["GPL v2", "Dual MIT/GPL"])

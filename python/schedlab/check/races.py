@@ -30,7 +30,7 @@ from ..tools import source_line
 #: The runtime that the sanitizer would bring is hosts/check.
 FLAGS = ("-fsanitize=thread", "-nodefaultlibs")
 #: It would leave out the read of `n++`.
-FLAGS_CLANG = ("-mllvm", "-tsan-compound-read-before-write=1")
+FLAGS_CLANG = ("-mllvm", "-tsan-instrument-read-before-write=1")
 #: Switches that an interleaving may have: most races need one or two.
 NR_SWITCHES = ("1", "2", "3", "5", "20", "200", "2000")
 #: Depths of PCT: how many orders between two CPUs have to be hit for a bug to show.

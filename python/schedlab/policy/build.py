@@ -210,10 +210,13 @@ def _check_range(policy: Policy, knob: Knob, n_bytes: int) -> None:
         )
 
 
-@lru_cache(maxsize=1)
 def find_compiler() -> tuple[str, str]:
     """Command and version of the C compiler."""
-    given = os.environ.get("CC")
+    return _find_compiler(os.environ.get("CC"))
+
+
+@lru_cache
+def _find_compiler(given: str | None) -> tuple[str, str]:
     for command in [given] if given else ["cc", "gcc", "clang", "clang-19"]:
         found = shutil.which(command)
         if found is not None and (version := version_of([found])) is not None:
