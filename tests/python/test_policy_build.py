@@ -13,7 +13,7 @@ import pytest
 
 from schedlab.cli import doctor
 from schedlab.errors import NotFoundError, PolicyError, UnavailableError, UsageError
-from schedlab.policy import bpf
+from schedlab.policy import bpf, invariants
 from schedlab.policy import build as policy_build
 from schedlab.policy.build import build_policy, compile_policy, find_compiler
 from schedlab.policy.check import operations
@@ -27,6 +27,7 @@ from schedlab.policy.find import (
     show_range,
     show_value,
 )
+from schedlab.policy.invariants import CHECK_FLAG
 
 SOURCE = """\
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
@@ -380,6 +381,17 @@ def test_the_cache_is_used_and_keyed_by_content(write, monkeypatch):
     assert compile_policy(load_policy(write())) != first
     left = [path.name for path in first.parent.iterdir() if path.suffix != ".so"]
     assert left == []
+
+
+def test_what_is_written_around_a_policy_is_part_of_the_key(write, tmp_path, monkeypatch):
+    path = write((" * @source a test", " * @source a test\n * @invariant slice_ns > 0"))
+    held = compile_policy(load_policy(str(path)), more_flags=(CHECK_FLAG,))
+    (tmp_path / "elsewhere").mkdir()
+    copy = shutil.copy(path, tmp_path / "elsewhere")
+    assert compile_policy(load_policy(str(copy)), more_flags=(CHECK_FLAG,)) == held
+    before = invariants._BEFORE
+    monkeypatch.setattr(invariants, "_BEFORE", f"{before}int of_another_version;\n")
+    assert compile_policy(load_policy(str(path)), more_flags=(CHECK_FLAG,)) != held
 
 
 def test_own_headers_take_part_in_hash_and_cache(write, tmp_path):

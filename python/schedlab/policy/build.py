@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Compile a policy to a shared object, once per content, and read its symbols.
 
-The cache is keyed by all that can change the result: source, headers,
-compiler's version and flags. A failed compilation is not cached; its messages
+The cache is keyed by all that can change the result: source, headers, what is
+written around the source, compiler's version and flags. A failed compilation is not cached; its messages
 name the user's own file and line. A wheel brings its policies compiled
 (tools/build_backend.py), keyed by source, headers and flags: they need no compiler.
 
@@ -266,8 +266,10 @@ def compile_policy(policy: Policy, *, more_flags: Sequence[str] = ()) -> Path:
     include = paths.include_folder()
     flags = (*FLAGS, *(() if "clang" in version else FLAGS_GCC), *more_flags)
     of_published = PUBLISHED_FLAGS if published(policy.path).is_published else ()
-    sized = _with_sizes(policy)
-    key = "\0".join([policy.content_hash, compiler, version, *flags, *of_published, *filter(None, [sized])])
+    main = _main_text(policy, is_checked=CHECK_FLAG in more_flags)
+    # The same file elsewhere is the same policy.
+    written = (main or "").replace(str(policy.path.absolute().parent), "")
+    key = "\0".join([policy.content_hash, compiler, version, *flags, *of_published, written])
     digest = hashlib.sha256(key.encode()).hexdigest()[:32]
     folder = paths.cache_folder("policies")
     result = folder / f"{policy.name}-{digest}.so"
@@ -282,7 +284,7 @@ def compile_policy(policy: Policy, *, more_flags: Sequence[str] = ()) -> Path:
             *flags,
             "-I",
             str(include),
-            *_sources(policy, sized, made.parent, is_checked=CHECK_FLAG in more_flags),
+            *_sources(policy, main, made.parent),
             "-o",
             str(made),
         ]
@@ -310,18 +312,28 @@ def _with_sizes(policy: Policy) -> str | None:
     return sized if sized != text else None
 
 
-def _sources(policy: Policy, sized: str | None, scratch: Path, *, is_checked: bool) -> list[str]:
-    """Files to compile, with the options that they need."""
+def _sources(policy: Policy, main: str | None, scratch: Path) -> list[str]:
+    """Files to compile, with the options that they need; `main` is what is written in place of the policy's."""
     found = published(policy.path)
     links = scratch / "links"
     links.mkdir()
     named = () if found.sources else struct_ops_flags(policy.path)
     flags = [*compiler_flags(found, links), *named]
+    if main is None:
+        return [*flags, *map(str, (policy.path, *found.sources))]
+    written = scratch / "main.c"
+    written.write_text(main)
+    return [*flags, "-iquote", str(policy.path.absolute().parent), *map(str, (written, *found.sources))]
+
+
+def _main_text(policy: Policy, *, is_checked: bool) -> str | None:
+    """What is compiled in place of the policy's file; None: the file itself."""
     path = policy.path.absolute()
+    sized = _with_sizes(policy)
     code = launch_code(policy.name, policy.path)
     is_tested = is_checked and has_tests(policy)
     if not code and not sized and not is_tested:
-        return [*flags, *map(str, (policy.path, *found.sources))]
+        return None
     lines = [f'#line 1 "{path}"', sized] if sized else [f'#include "{path}"']
     if code:
         files = source_files(policy.path, has_launch=False).values()
@@ -332,9 +344,7 @@ def _sources(policy: Policy, sized: str | None, scratch: Path, *, is_checked: bo
         ]
     if is_tested:
         lines = with_invariants(policy, invariants_of(policy), lines)
-    main = scratch / "main.c"
-    main.write_text("".join(f"{line}\n" for line in lines))
-    return [*flags, "-iquote", str(path.parent), *map(str, (main, *found.sources))]
+    return "".join(f"{line}\n" for line in lines)
 
 
 def struct_ops_flags(source: Path) -> tuple[str, ...]:
