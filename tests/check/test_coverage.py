@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import bisect
 import json
+import re
 import subprocess
 
 import pytest
@@ -19,7 +21,7 @@ POLICY = """// SPDX-License-Identifier: MIT OR GPL-2.0-only
 #include <scx/common.bpf.h>
 
 char _license[] SEC("license") = "GPL";
-static u64 nr_seen;
+static u64 nr_seen, nr_of_cpu[64];
 
 static u64 slice(u64 nr_cpus)
 {
@@ -32,6 +34,7 @@ void BPF_STRUCT_OPS(covered_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	u64 ns = slice(scx_bpf_nr_cpu_ids());
 
+	nr_of_cpu[bpf_get_smp_processor_id() % 64]++;
 	if (enq_flags == 12345 && nr_seen == 7)
 		nr_seen = 1;
 	scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, ns, enq_flags);
@@ -52,8 +55,9 @@ def line_of(text: str) -> str:
     return f"covered.bpf.c:{number}"
 
 
-@pytest.fixture
-def policy(tmp_path):
+@pytest.fixture(params=["gcc", "clang-19"])
+def policy(tmp_path, monkeypatch, request):
+    monkeypatch.setenv("CC", request.param)
     (tmp_path / "covered.bpf.c").write_text(POLICY)
     return tmp_path / "covered.bpf.c"
 
@@ -70,11 +74,22 @@ def test_what_cannot_run_is_named_and_what_runs_is_not(policy, simulator, races)
     report = found(policy, races=races)
     lines = report.coverage
     assert {line_of("return 1000"), line_of("nr_seen = 1;"), line_of("return weight")} <= set(lines.never)
-    ran = [line_of(text) for text in ("return nr_seen++", "scx_bpf_dsq_insert", "u64 ns =", "if (nr_cpus")]
+    ran = [
+        line_of(text)
+        for text in ("return nr_seen++", "scx_bpf_dsq_insert", "u64 ns =", "if (nr_cpus", "nr_of_cpu[bpf")
+    ]
     assert not set(ran) & {*lines.never, *lines.in_part}, lines
     assert line_of("if (enq_flags") in lines.in_part
     assert lines.n_lines > len(lines.never) + len(lines.in_part)
     assert all(place.startswith("covered.bpf.c:") for place in lines.never), "headers are not the policy's"
+
+
+def test_a_block_has_lines_of_one_function(policy):
+    compiled = coverage.compile_covered(build_policy(load_policy(str(policy))), ())
+    ends = [POLICY[: at.start()].count("\n") + 1 for at in re.finditer("^}", POLICY, re.MULTILINE)]
+    blocks = coverage._blocks(compiled).values()
+    functions = [{bisect.bisect_left(ends, line) for _, line in lines} for lines in blocks]
+    assert all(len(each) <= 1 for each in functions) and set().union(*functions) == {0, 1, 2}, functions
 
 
 def test_lines_of_what_tests_an_invariant_are_not_the_policys(policy, simulator):

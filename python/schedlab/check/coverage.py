@@ -5,7 +5,8 @@
         blocks of its code (objdump) -> their lines (addr2line) -> reached, in part, never
 
 Each basic block begins with a call, and ends at the next one. A line of which some block was
-not reached is one whose branch was never taken. Lines of schedlab's own headers are left out.
+not reached is one whose branch was never taken. Lines of schedlab's own headers are left out, and so
+are the traps of clang's checks of an index, which are blocks of their own.
 
 Invariant: a line that is said to have been reached has run.
 Read next: hosts/check/coverage.c; search.py, the caller.
@@ -26,7 +27,10 @@ from ..policy.build import BuiltPolicy, compile_policy, find_compiler
 
 #: Nothing is put in line, and nothing optimised: a line is in one place, and none is a part of another.
 FLAGS = ("-fsanitize-coverage=trace-pc", "-O0", "-fno-inline", "-gdwarf-4")
+#: It would leave out blocks that are reached where another one is.
+FLAGS_CLANG = ("-fsanitize-coverage=bb,no-prune",)
 _CALL = re.compile(r"^\s*([0-9a-f]+):\t.*\bcall\w*\s+[0-9a-f]+ <__sanitizer_cov_trace_pc")
+_TRAP = re.compile(r"^\s*[0-9a-f]+:\t(?:ud[12]\w*|brk|ebreak)\b")
 _FUNCTION = re.compile(r"^([0-9a-f]+) <\S+>:$")
 _INSTRUCTION = re.compile(r"^\s*([0-9a-f]+):\t")
 _LINE = re.compile(r"(.+):([1-9]\d*)(?: \(|$)")
@@ -42,16 +46,12 @@ class Coverage:
 
 
 def compile_covered(built: BuiltPolicy, flags: Iterable[str]) -> Path | None:
-    """Compile a policy with these flags so that its blocks are seen; None where that cannot be.
-
-    Clang makes a block of each check of its sanitizers, too: with it nothing is said.
-    """
+    """Compile a policy with these flags so that its blocks are seen; None where that cannot be."""
     if not (shutil.which("objdump") and shutil.which("addr2line")):
         return None
     try:
-        if "clang" in find_compiler()[1]:
-            return None
-        return compile_policy(built.policy, more_flags=(*flags, *FLAGS))
+        more_flags = FLAGS_CLANG if "clang" in find_compiler()[1] else ()
+        return compile_policy(built.policy, more_flags=(*flags, *FLAGS, *more_flags))
     except UnavailableError:
         return None
 
@@ -101,9 +101,12 @@ def _blocks(compiled: Path) -> dict[int, set[tuple[str, int]]]:
         if _FUNCTION.match(line):
             # An instruction of another file is in line in spite of all, or addr2line is wrong about it.
             own = place[1] if place and _is_of_policy(Path(place[1])) else ""
+            lines = set()
             continue
         if was_call:
-            lines = found[int(match[1], 16)] = set()
+            lines = set()
+            if not _TRAP.match(line):
+                found[int(match[1], 16)] = lines
         was_call = _CALL.match(line) is not None
         if place and place[1] == own and not was_call:
             lines.add((own, int(place[2])))
