@@ -140,6 +140,8 @@ struct sl_cpu {
 	/* Accounting, ns; written under lock: */
 	u64 idle_since_ns;
 	u64 idle_ns;
+	u64 offline_since_ns;
+	u64 offline_ns;
 	struct scx_event_stats events; /* this CPU alone counts; atomic, word by word */
 	struct sl_task idle;	       /* current, while nothing runs; never queued */
 	struct sl_insert inserts[SL_DISPATCH_BATCH_MAX];

@@ -79,6 +79,7 @@ bool sl_cpu_offline(struct sl_cpu *cpu, u64 now_ns)
 	sl_cpu_take(cpu, now_ns);
 	sl_lock(&cpu->lock);
 	cpu->is_offline = true;
+	WRITE_ONCE(cpu->offline_since_ns, now_ns);
 	sl_unlock(&cpu->lock);
 	push_local(cpu);
 	for_each_task(t) {
@@ -102,6 +103,7 @@ void sl_cpu_online(struct sl_cpu *cpu)
 	set_online(cpu, true);
 	update_idle(cpu, false, true);
 	cpu->is_offline = false;
+	WRITE_ONCE(cpu->offline_ns, cpu->offline_ns + sl_host_now_ns() - cpu->offline_since_ns);
 	sl_unlock(&cpu->lock);
 	handle_hotplug(cpu, true);
 	flush(cpu);

@@ -164,6 +164,39 @@ s32 sl_scx_user_half_pid(void)
 	return sl_core.user_half_pid;
 }
 
+/* For launch files: what CPUs did until now. */
+u64 sl_scx_cpu_user_ns(s32 cpu)
+{
+	return (u32)cpu < sl_core.nr_cpus ? sl_host_user_ns(cpu) : 0;
+}
+
+u64 sl_scx_cpu_idle_ns(s32 cpu)
+{
+	const struct sl_cpu *c = &sl_core.cpus[cpu];
+	u64 idle_ns;
+
+	if ((u32)cpu >= sl_core.nr_cpus)
+		return 0;
+	idle_ns = READ_ONCE(c->idle_ns);
+	if (!READ_ONCE(c->curr) && !READ_ONCE(c->is_taken))
+		idle_ns += sl_host_now_ns() - READ_ONCE(c->idle_since_ns);
+	return idle_ns;
+}
+
+/* All other time in which it was online. */
+u64 sl_scx_cpu_system_ns(s32 cpu)
+{
+	const struct sl_cpu *c = &sl_core.cpus[cpu];
+	u64 gone_ns;
+
+	if ((u32)cpu >= sl_core.nr_cpus)
+		return 0;
+	gone_ns = READ_ONCE(c->offline_ns);
+	if (READ_ONCE(c->is_offline))
+		gone_ns += sl_host_now_ns() - READ_ONCE(c->offline_since_ns);
+	return sl_host_now_ns() - gone_ns - sl_scx_cpu_user_ns(cpu) - sl_scx_cpu_idle_ns(cpu);
+}
+
 /* As Linux's sd_llc_id: the lowest CPU that shares the cache. */
 int sl_scx_cpu_llc_id(s32 cpu)
 {

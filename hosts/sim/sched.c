@@ -42,6 +42,20 @@ static void end_run(struct sim_cpu *c)
 	c->running = NULL;
 }
 
+/* See sl_scx_cpu_user_ns(). */
+u64 sim_user_ns(s32 cpu)
+{
+	const struct sim_cpu *c = &sim.cpus[cpu];
+	u64 until_ns = sim_now_ns;
+
+	if (!c->running || c->running >= sim.tasks_end)
+		return c->busy_ns;
+	/* In the middle of a tick that takes time, which is stolen as a whole. */
+	if (c->run_from_ns > until_ns)
+		until_ns = c->run_from_ns;
+	return c->busy_ns + until_ns - c->run_start_ns - c->stolen_ns;
+}
+
 /*
  * Let the core choose. Return: the task that is now running, whose burst must be looked
  * at; NULL if the CPU is idle or switching.

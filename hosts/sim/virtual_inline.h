@@ -35,6 +35,10 @@ void sim_set_frequency(s32 cpu, u32 frequency);
 #define sl_host_frequency(cpu) sim_frequency(cpu)
 #define sl_host_set_frequency(cpu, to) sim_set_frequency(cpu, to)
 
+/* sched.c */
+u64 sim_user_ns(s32 cpu);
+#define sl_host_user_ns(cpu) sim_user_ns(cpu)
+
 void sim_wait_for_kick(s32 cpu);
 #define sl_host_wait_for(cpu) sim_wait_for_kick(cpu)
 

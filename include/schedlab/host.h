@@ -115,6 +115,11 @@
 #define sl_host_set_frequency(cpu, to) ((void)(cpu), (void)(to))
 #endif
 
+/* CPU time of tasks on a CPU until now; only a host on which a policy's user half runs has it. */
+#ifndef sl_host_user_ns
+#define sl_host_user_ns(cpu) ((void)(cpu), 0ULL)
+#endif
+
 /* Without stacks (a task is data) nothing has to wait until one is left. */
 #ifndef SL_HOST_HAS_STACKS
 #define SL_HOST_HAS_STACKS 1

@@ -2,13 +2,14 @@
 /*
  * launch.h - for the part of a scheduler's user half that is written in C.
  *
- * NAME.launch.c is compiled as the end of the scheduler's main file, and has one function:
+ * NAME.launch.c is compiled as the end of the scheduler's main file, and has a function:
  *
  *	static int launch(void)
  *
  * It is called before the policy's init, where maps exist, and returns 0 or an error. It may
  * write constants, fill maps, call SEC("syscall") programs and ask about the machine. What the
- * user half does while tasks run is in SL_USER_HALF() and SL_USER_THREAD(), for the simulator.
+ * user half does while tasks run is in SL_USER_HALF() and SL_USER_THREAD(), for the simulator; a file
+ * may have the latter alone.
  *
  * For the guest it is called outside, and the kernel's copy of the scheduler gets the variables and
  * entries of maps that it has written: bytes, which may not be addresses. What it has from SL_CALL()
@@ -38,6 +39,14 @@
 
 /* The lowest CPU of the same core; sl_scx_cpu_llc_id() is that of the same cache. */
 int sl_scx_cpu_core_id(s32 cpu);
+
+/*
+ * How long @cpu has run tasks of the workload, has done all else (switches, ticks, tasks above the policy,
+ * the user half), and has been idle, as /proc/stat says. While it is offline none of these grows.
+ */
+u64 sl_scx_cpu_user_ns(s32 cpu);
+u64 sl_scx_cpu_system_ns(s32 cpu);
+u64 sl_scx_cpu_idle_ns(s32 cpu);
 
 /* How many cores or caches there are up to that of @cpu, less one: its number. */
 static inline u32 sl_index_of(int (*lowest_cpu)(s32 cpu), s32 cpu)

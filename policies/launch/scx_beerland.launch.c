@@ -1,3 +1,11 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* What the user half of scx_beerland tells it of each CPU. */
+/* What the user half of scx_beerland tells it of each CPU, and while tasks run. */
 #include "capacity.h"
+#include "utilization.h"
+
+#if SL_HAS(cpu_util)
+SL_USER_THREAD(250000000, LAUNCH_READ_NS)
+{
+	cpu_util = launch_utilization();
+}
+#endif

@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* What the user half of scx_flash tells it of each CPU. */
+/* What the user half of scx_flash tells it of each CPU, and while tasks run. */
 #include "siblings.h"
+#include "utilization.h"
+
+#if SL_HAS(cpu_util)
+SL_USER_THREAD(1000000000, LAUNCH_READ_NS)
+{
+	cpu_util = launch_utilization();
+}
+#endif
 
 static int launch(void)
 {

@@ -218,7 +218,14 @@ def test_a_launch_file_is_the_kernels_too(command, needs_clang, tmp_path, root):
     assert f"given_cpus={n_cpus}" in words
     assert f"given_nodes={-(-n_cpus // sizes['node'])}" in words
     assert [word for word in words if word.startswith("slice_ns=")] == ["slice_ns=3000000"]
-    source.with_name("mine.launch.c").write_text("static int launch(void) { return 0; }\n")
+    code = source.with_name("mine.launch.c")
+    code.write_text("#include <scx/launch.h>\nSL_USER_THREAD(1000000, 1000) { }\n")
+    process = command(str(source), "--for", "100ms")
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert errors.startswith(f"note: the thread of its user half, {code}, runs in the simulator only")
+    source.with_name("own.h").write_text("static int launch(void) { return 0; }\n")
+    code.write_text('#include "own.h"\n')
     _, errors = command(str(source)).communicate(timeout=60)
     assert "mine.launch.c, runs for --host sim, uthreads and guest" in errors
 

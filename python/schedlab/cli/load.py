@@ -57,6 +57,8 @@ def load(
             built, loader, is_partial=partial, every_ms=every_ms, heartbeat_ms=HEARTBEAT_MS if bounds else 0
         ) as loaded,
     ):
+        if loaded.note:
+            print(f"note: {loaded.note}", file=sys.stderr)
         if canary:
             canary.begin(loaded)
         try:

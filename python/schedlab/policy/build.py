@@ -38,6 +38,7 @@ from .launch_file import (
     CODE_SUFFIX,
     FLAGS_NAME,
     OPTIONAL,
+    is_thread_only,
     launch_code,
     launch_file,
     names_asked_for,
@@ -163,6 +164,8 @@ def _object_for_linux(policy: Policy, toolchain: Callable[[], Toolchain] | None)
 def _user_half(policy: Policy) -> Path | None:
     """What runs here for a policy that Linux gets; it is compiled with the policy's source."""
     code = launch_code(policy.name, policy.path)
+    if code and is_thread_only(code):
+        return None
     if code and is_object(policy.path):
         raise PolicyError(f"{policy.path}: {code} is compiled with a policy's source: give that")
     return compile_policy(policy) if code else None
@@ -340,7 +343,7 @@ def _main_text(policy: Policy, *, is_checked: bool) -> str | None:
         lines += [
             *names_asked_for(code, files),
             f'#include "{code}"',
-            "int sl_launch(void) { return launch(); }",
+            *([] if is_thread_only(code) else ["int sl_launch(void) { return launch(); }"]),
         ]
     if is_tested:
         lines = with_invariants(policy, invariants_of(policy), lines)

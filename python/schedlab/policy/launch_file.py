@@ -16,13 +16,14 @@
     program = "enable_primary_cpu"
     input = [0]             # one s32 or two
 
-What that cannot say, as a table of the machine's CPUs, is in `NAME.launch.c`, with one function:
+What that cannot say, as a table of the machine's CPUs, is in `NAME.launch.c`, in a function:
 
     static int launch(void)     // before the policy's init; 0, or an error
 
 It is compiled as the end of the scheduler's main file, so all of that file's names are known to it,
 and constants may be written (`SL_SET(constant, value)`); `#if SL_HAS(name)` asks whether its files have a name. For the guest it runs here, and the kernel's
-object gets what it has written (hosts/user_half.py).
+object gets what it has written (hosts/user_half.py). What it does while tasks run, `SL_USER_THREAD()`, only the
+simulator has, and where that is all (`is_thread_only`) the others go without.
 
 Each name is held against the variables of the compiled file (build.py), and a word for the
 machine becomes a number when a run's machine is known (`for_machine`).
@@ -65,6 +66,9 @@ OPTIONAL = "?"
 CALL = "call."
 #: Asks, in C, whether the scheduler's files have a name.
 _ASKED = re.compile(r"\bSL_HAS\((\w+)\)")
+#: What of a user half in C is needed for the scheduler to begin, or to decide.
+_BEFORE = re.compile(r"\bint\s+launch\s*\(\s*void\s*\)|\bSL_USER_HALF\s*\(")
+_OWN_HEADER = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _TABLES = {"rodata": dict, "ops": dict, "maps": dict, "call": list}
 _MAP_END = r"\}}(?=\s*{}\s*SEC\(\"\.maps\"\))"
@@ -78,6 +82,18 @@ def launch_file(name: str, source: Path) -> Path | None:
 def launch_code(name: str, source: Path) -> Path | None:
     """Find what of a scheduler's user half is written in C."""
     return _find(name, CODE_SUFFIX, source)
+
+
+def is_thread_only(code: Path) -> bool:
+    """Whether a user half in C has nothing but `SL_USER_THREAD()`, which a scheduler runs without."""
+    files = [code]
+    for file in files:
+        text = _COMMENT.sub(" ", file.read_text("utf-8", "replace"))
+        if _BEFORE.search(text):
+            return False
+        own = [file.parent / name for name in _OWN_HEADER.findall(text)]
+        files += [header for header in own if header.is_file() and header not in files]
+    return True
 
 
 def names_asked_for(code: Path, files: Iterable[Path]) -> list[str]:

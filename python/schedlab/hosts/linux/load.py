@@ -25,7 +25,7 @@ from pathlib import Path
 from ...errors import HostError, PolicyError, UnavailableError
 from ...policy.bpf import compile_object
 from ...policy.build import BuiltPolicy
-from ...policy.launch_file import for_machine, launch_code
+from ...policy.launch_file import for_machine, is_thread_only, launch_code
 from ..guest.build import build_program, toolchain
 from ..guest.frames import Answer
 from ..guest.image import fetch_libbpf
@@ -114,15 +114,21 @@ class LoadedPolicy:
         heartbeat_ms: int = 0,
     ):
         self.answer = Answer(built.policy.name)
+        self.note = ""  #: What of the policy's user half the kernel goes without.
         # Beside the process, since the verifier is asked twice about what it refuses.
         self._folder = tempfile.TemporaryDirectory(prefix="schedlab-load-")
         try:
             object_file = Path(self._folder.name) / "policy.bpf.o"
             policy = built.policy
             code = launch_code(policy.name, policy.path)
-            if code:
+            if code and not is_thread_only(code):
                 raise PolicyError(
                     f"{policy.path}: its user half, {code}, runs for --host sim, uthreads and guest"
+                )
+            if code:
+                self.note = (
+                    f"the thread of its user half, {code}, runs in the simulator only: "
+                    f"what it writes while {policy.name} runs keeps the value that it has at the start"
                 )
             made = compile_object(policy.path, policy.content_hash, toolchain=toolchain)
             object_file.write_bytes(made.read_bytes())
