@@ -1,26 +1,23 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* What the user halves of scx_beerland and scx_bpfland tell them of each CPU. */
+#include "core_types.h"
 #include "siblings.h"
-
-#if SL_HAS(all_cpus_same_capacity)
-static bool launch_is_alike(void)
-{
-	for (s32 cpu = 1; cpu < (s32)scx_bpf_nr_cpu_ids(); cpu++) {
-		if (scx_bpf_cpuperf_cap(cpu) != scx_bpf_cpuperf_cap(0))
-			return false;
-	}
-	return true;
-}
-#endif
 
 static int launch(void)
 {
+	__maybe_unused bool is_alike = true;
+
+	for (s32 cpu = 0; cpu < (s32)scx_bpf_nr_cpu_ids(); cpu++) {
 #if SL_HAS(cpu_capacity)
-	for (s32 cpu = 0; cpu < (s32)scx_bpf_nr_cpu_ids(); cpu++)
-		SL_SET(cpu_capacity[cpu], scx_bpf_cpuperf_cap(cpu));
+		SL_SET(cpu_capacity[cpu], launch_capacity(cpu));
 #endif
+#if SL_HAS(preferred_cpus)
+		SL_SET(preferred_cpus[launch_rank(cpu)], (u64)cpu);
+#endif
+		is_alike &= launch_capacity(cpu) == SCX_CPUPERF_ONE;
+	}
 #if SL_HAS(all_cpus_same_capacity)
-	SL_SET(all_cpus_same_capacity, launch_is_alike());
+	SL_SET(all_cpus_same_capacity, is_alike);
 #endif
 	return launch_siblings();
 }

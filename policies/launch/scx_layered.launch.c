@@ -6,7 +6,7 @@
  * Twice a second that half also gives each confined or grouped layer its CPUs, by their use. There is
  * none here: an open layer has all CPUs.
  */
-#include <scx/launch.h>
+#include "core_types.h"
 
 enum { LAUNCH_BATCH, LAUNCH_IMMEDIATE, LAUNCH_NORMAL, LAUNCH_NR };
 
@@ -87,6 +87,9 @@ static void launch_cpu(s32 cpu)
 	c->prox_map.sys_end = ends[4];
 	c->cpu = cpu;
 	c->layer_id = MAX_LAYERS;
+#if SL_HAS(is_big)
+	c->is_big = launch_core_type(cpu) == LAUNCH_TURBO;
+#endif
 	for (u32 i = 0; i < MAX_LAYERS; i++) {
 		c->ogp_layer_order[i] = c->op_layer_order[i] = i ? MAX_LAYERS : LAUNCH_IMMEDIATE;
 		c->ogn_layer_order[i] = c->on_layer_order[i] = i > 1 ? MAX_LAYERS :
@@ -164,7 +167,7 @@ static int launch(void)
 	SL_SET(nr_nodes, scx_bpf_nr_node_ids());
 	SL_SET(nr_llcs, sl_count_of(sl_scx_cpu_llc_id));
 	SL_SET(smt_enabled, sl_has_smt());
-	SL_SET(has_little_cores, false);
+	SL_SET(has_little_cores, launch_has_little_cores());
 	SL_SET(lo_fb_wait_ns, 10000000);
 	SL_SET(lo_fb_share_ppk, 51);
 	SL_SET(nr_layers, LAUNCH_NR);

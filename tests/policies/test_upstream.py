@@ -148,6 +148,8 @@ def test_a_checkout_runs_as_published(name, compiler, need, simulator, tmp_path,
     assert [(run["policy"], run["error"], run["consistency"]) for run in result.runs.to_dicts()] == [
         (f"scx_{name}", None, "ok")
     ] * 2
+    slow = schedlab.run("mixed", str(source), cpus=4, capacity="2-3=512", out=tmp_path / "slow")
+    assert [(run["error"], run["consistency"]) for run in slow.runs.to_dicts()] == [(None, "ok")]
 
 
 GROUPS = """

@@ -36,6 +36,9 @@ def image_of(job: Job) -> bytes:
     native = ElfFile(half)
     if "sl_user_half_ns" in native.objects():
         raise PolicyError(f"{job.policy.policy.path}: it decides in user space, which only the simulator has")
+    # What the kernel's object does not have is a variable of the launch file's own.
+    kernels = ElfFile(job.policy.shared_object).objects()
+    variables = [each for each in native.variables() if each[0] in kernels]
     with tempfile.TemporaryDirectory(prefix="schedlab-image-") as folder:
         image = Path(folder) / "image"
         arguments = job_arguments(replace(job, records=Path(folder) / "records"), options=())
@@ -44,7 +47,7 @@ def image_of(job: Job) -> bytes:
             command,
             seconds_max=SECONDS_MAX,
             late=PolicyError(f"{job.policy.policy.path}: launch() had not ended after {SECONDS_MAX} s"),
-            input="".join(f"{name} {at:x} {size:x}\n" for name, at, size in native.variables()),
+            input="".join(f"{name} {at:x} {size:x}\n" for name, at, size in variables),
         )
         if image.is_file() and not done.returncode:
             return image.read_bytes()
