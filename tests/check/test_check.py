@@ -148,7 +148,8 @@ def test_the_page_has_a_row_for_each_of_them():
 
 def test_declarations_decide_what_is_held_against_a_policy(simulator):
     task = task_of("fifo")
-    assert task.held == {"error", "invariant", "work", "priority", "consistency", "race", "deadlock", "exit"}
+    every = {"error", "invariant", "ignored-error", "consistency", "race", "deadlock", "exit"}
+    assert task.held == every | {"work", "priority"}
     assert "vtime" in task_of("cfs").held
     assert "stall" in replace(task, are_chosen=True).held
     assert "work" not in task_of("o1").held

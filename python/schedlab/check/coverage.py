@@ -115,7 +115,7 @@ def _blocks(compiled: Path) -> dict[int, set[tuple[str, int]]]:
 
 def _is_of_policy(source: Path) -> bool:
     """Whether a file is the policy's: not a header of schedlab, nor what was written to compile it, and is no more."""
-    is_written = source.name == "main.c" and not source.is_file()
+    is_written = source.name in ("main.c", "answers.h") and not source.is_file()
     return not is_written and not source.resolve().is_relative_to(paths.include_folder().resolve())
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -82,10 +82,11 @@ def fewer_switches(interleaving: str) -> Iterator[str]:
             yield f"{seed}:{nr}"
 
 
-def compile_for_races(built: BuiltPolicy) -> BuiltPolicy:
-    """Compile a policy so that its accesses to memory are seen."""
-    flags = (CHECK_FLAG, *FLAGS, *(FLAGS_CLANG if "clang" in find_compiler()[1] else ()))
-    return replace(built, shared_object=compile_policy(built.policy, more_flags=flags))
+def compile_for_races(built: BuiltPolicy, flags: Iterable[str] = ()) -> BuiltPolicy:
+    """Compile a policy so that its accesses to memory are seen, with these flags for what is held."""
+    for_compiler = FLAGS_CLANG if "clang" in find_compiler()[1] else ()
+    more_flags = dict.fromkeys((CHECK_FLAG, *flags, *FLAGS, *for_compiler))
+    return replace(built, shared_object=compile_policy(built.policy, more_flags=(*more_flags,)))
 
 
 class InterleavingSession(SimSession):

@@ -98,7 +98,8 @@ def save(
     run_command = shlex.join(["schedlab", "run", name, "--policy", policy, *machine, *options])
     # What `schedlab run` does not do.
     events = world.machine_events
-    is_of_check = bool(world.interleaving or events) or finding.broken in ("invariant", "vtime", *RELATIONS)
+    tested = ("invariant", "ignored-error", "vtime")
+    is_of_check = bool(world.interleaving or events) or finding.broken in (*tested, *RELATIONS)
     is_judged_by_check = is_of_check or finding.broken in PROMISED
     replay = shlex.join(["schedlab", "check", policy, "--replay", str(path) if is_of_check else name])
     if is_judged_by_check:

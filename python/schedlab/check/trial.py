@@ -29,7 +29,8 @@ from ..errors import SchedlabError
 from ..hosts.host import Job, Outcome
 from ..hosts.sim import SimHost
 from ..metrics.dictionary import find_metric
-from ..policy.build import BuiltPolicy, compile_policy
+from ..policy.answers import ANSWERS_FLAG, IGNORED
+from ..policy.build import BuiltPolicy, came_compiled, compile_policy
 from ..policy.invariants import BROKEN, CHECK_FLAG, LEAPS, has_tests
 from ..program.file import read_program
 from ..records.file import hash_file, read_records
@@ -47,6 +48,7 @@ PROPERTIES = {
     "error": "sched_ext would end the policy, or it crashes or does not return",
     "stall": "a runnable task is not run until the watchdog ends the policy",
     "invariant": "an expression that the policy's header declares as @invariant is false after a callback",
+    "ignored-error": "a helper fails in a call whose answer the policy does not look at",
     "vtime": "a virtual time leaps, by 2^56 or more from that of the task queued before; if declared",
     "work": "a CPU is idle beside a task that may run there, although the policy declares otherwise",
     "shares": "of two tasks on one CPU, one has had more than its share by more than the header declares",
@@ -81,6 +83,8 @@ def broken_by(kind: str | None, text: str) -> str | None:
         return "invariant"
     if kind == "policy" and text.startswith(LEAPS):
         return "vtime"
+    if kind == "policy" and text.startswith(IGNORED):
+        return "ignored-error"
     if kind == "consistency":
         return "work" if "declares itself work-conserving" in text else "consistency"
     return _OF_POLICY.get(kind or "")
@@ -161,10 +165,11 @@ class Laboratory:
         self._coverage = coverage
         self._covered: Worlds | None = None
         self.built = built
-        if has_tests(built.policy):
-            held = compile_policy(built.policy, more_flags=(CHECK_FLAG,))
-            self.built = replace(built, shared_object=held)
         self.properties = frozenset(properties)
+        self._flags = self._held_flags()
+        if self._flags:
+            held = compile_policy(built.policy, more_flags=self._flags)
+            self.built = replace(built, shared_object=held)
         self._has_promises = any((built.policy.shares, built.policy.priority, built.policy.latency))
         self.never_worse = never_worse
         self._host = SimHost()
@@ -174,6 +179,12 @@ class Laboratory:
         self._interleaving = InterleavingSession(timeout_seconds=RUN_SECONDS)
         self._quick: dict[bool, Worlds] = {}
         self._compiled_for_races: Path | None = None
+
+    def _held_flags(self) -> tuple[str, ...]:
+        """What a policy is compiled with for what is tested in it; one that a wheel brought looks at its answers."""
+        flags = (CHECK_FLAG,) if has_tests(self.built.policy) else ()
+        is_held = "ignored-error" in self.properties and not came_compiled(self.built.policy)
+        return (*flags, ANSWERS_FLAG) if is_held else flags
 
     def __enter__(self) -> Laboratory:
         return self
@@ -264,8 +275,7 @@ class Laboratory:
         if self._coverage is None:
             return
         if self._covered is None:
-            flags = (CHECK_FLAG,) if has_tests(self.built.policy) else ()
-            compiled = compile_covered(self.built, flags)
+            compiled = compile_covered(self.built, self._flags)
             if compiled is None:
                 self._coverage = None
                 return
@@ -399,7 +409,7 @@ class Laboratory:
     def _for_races(self) -> Path:
         """The policy, compiled so that its accesses are seen."""
         if self._compiled_for_races is None:
-            self._compiled_for_races = compile_for_races(self.built).shared_object
+            self._compiled_for_races = compile_for_races(self.built, self._flags).shared_object
         return self._compiled_for_races
 
     def _of_outcome(self, outcome: Outcome, horizon_ns: int) -> Finding | None:

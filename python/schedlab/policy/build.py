@@ -28,6 +28,7 @@ from ..errors import PolicyError, UnavailableError, did_you_mean
 from ..files import made_whole
 from ..tools import ask, version_of
 from ..waiting import announced
+from .answers import ANSWERS_FLAG, declarations, ignored_in, with_answers
 from .bpf import Toolchain, check_for_linux, compile_object, find_bpf_compiler, is_object
 from .check import check_callbacks, check_object
 from .elf import ElfFile
@@ -272,7 +273,8 @@ def compile_policy(policy: Policy, *, more_flags: Sequence[str] = ()) -> Path:
     main = _main_text(policy, is_checked=CHECK_FLAG in more_flags)
     # The same file elsewhere is the same policy.
     written = (main or "").replace(str(policy.path.absolute().parent), "")
-    key = "\0".join([policy.content_hash, compiler, version, *flags, *of_published, written])
+    held = declarations() + with_answers([]) if ANSWERS_FLAG in flags else ""
+    key = "\0".join([policy.content_hash, compiler, version, *flags, *of_published, written, held])
     digest = hashlib.sha256(key.encode()).hexdigest()[:32]
     folder = paths.cache_folder("policies")
     result = folder / f"{policy.name}-{digest}.so"
@@ -282,21 +284,10 @@ def compile_policy(policy: Policy, *, more_flags: Sequence[str] = ()) -> Path:
         announced(f"compiling {policy.path.name}, about a second the first time; it is kept"),
         made_whole(result) as made,
     ):
-        command = [
-            compiler,
-            *flags,
-            "-I",
-            str(include),
-            *_sources(policy, main, made.parent),
-            "-o",
-            str(made),
-        ]
-        answer = ask(
-            ["/bin/sh", "-c", _LIMITED, "sh", str(COMPILE_KIB_MAX), *command],
-            seconds_max=COMPILE_SECONDS_MAX,
-            late=PolicyError(f"{policy.path}: the compiler had not ended after {COMPILE_SECONDS_MAX} s"),
-            env=os.environ | {"LC_ALL": "C.UTF-8"},
-        )
+        command = [compiler, *flags, "-I", str(include), *_sources(policy, main, made.parent)]
+        if held:
+            command += _with_answers(policy, command, made.parent)
+        answer = _compile(policy, [*command, "-o", str(made)])
         if answer.returncode != 0:
             said = f"{compiler_messages(answer)}{_hint(answer.stderr)}"
             raise PolicyError(f"{policy.path} does not compile:\n{said}{_of_launch(policy, answer.stderr)}")
@@ -306,6 +297,30 @@ def compile_policy(policy: Policy, *, more_flags: Sequence[str] = ()) -> Path:
         if not any(flag.startswith("-fsanitize") for flag in more_flags):
             check_object(policy.path, text, ElfFile(made))
     return result
+
+
+def _compile(policy: Policy, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """Start the compiler, within limits of time and memory."""
+    return ask(
+        ["/bin/sh", "-c", _LIMITED, "sh", str(COMPILE_KIB_MAX), *command],
+        seconds_max=COMPILE_SECONDS_MAX,
+        late=PolicyError(f"{policy.path}: the compiler had not ended after {COMPILE_SECONDS_MAX} s"),
+        env=os.environ | {"LC_ALL": "C.UTF-8"},
+    )
+
+
+def _with_answers(policy: Policy, command: Sequence[str], scratch: Path) -> list[str]:
+    """Have the compiler look for answers that are not looked at; what it is to be given where there are some."""
+    header = scratch / "answers.h"
+    header.write_text(declarations())
+    options = ["-include", str(header)]
+    is_clang = "clang" in find_compiler()[1]
+    look = ["-fsyntax-only", "-Wunused-result", *(() if is_clang else ("-ftrack-macro-expansion=0",))]
+    said = _compile(policy, [*(word for word in command if word != "-w"), *options, *look]).stderr
+    names = {match[1] for match in re.finditer(r"^(.+?):\d+:\d+: warning", said, re.MULTILINE)}
+    texts = {name: Path(name).read_text("utf-8", errors="replace") for name in names if Path(name).is_file()}
+    header.write_text(with_answers(ignored_in(said, texts)))
+    return options
 
 
 def _with_sizes(policy: Policy) -> str | None:

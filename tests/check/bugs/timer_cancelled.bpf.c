@@ -46,7 +46,7 @@ void BPF_STRUCT_OPS(bug_dispatch, s32 cpu, struct task_struct *prev)
 
 	if (c && has_turn[cpu & 63] && scx_bpf_dsq_move_to_local(OTHER, 0)) {
 		has_turn[cpu & 63] = false;
-		bpf_timer_start(&c->timer, 50000000, 0);
+		(void)bpf_timer_start(&c->timer, 50000000, 0);
 		return;
 	}
 	scx_bpf_dsq_move_to_local(SHARED, 0);
@@ -63,7 +63,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(bug_init)
 		return -ENOENT;
 	bpf_timer_init(&c->timer, &clocks, CLOCK_MONOTONIC);
 	bpf_timer_set_callback(&c->timer, begin_turns);
-	bpf_timer_start(&c->timer, 50000000, 0);
+	(void)bpf_timer_start(&c->timer, 50000000, 0);
 	return err ? err : scx_bpf_create_dsq(OTHER, -1);
 }
 
@@ -76,7 +76,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(bug_init_task, struct task_struct *p, struct scx_in
 	if (!c)
 		return -ENOENT;
 	bpf_timer_cancel(&c->timer);
-	bpf_timer_start(&c->timer, 50000000, 0);
+	(void)bpf_timer_start(&c->timer, 50000000, 0);
 	return 0;
 }
 

@@ -2,7 +2,7 @@
 /*
  * unchecked_push.bpf.c - a queue of pids that is large enough; that a push may fail all the same is not thought of.
  *
- * @breaks stall
+ * @breaks ignored-error
  * @shown-by fail
  */
 #include "bug.h"
