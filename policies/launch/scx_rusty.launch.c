@@ -1,10 +1,34 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What the user half of scx_rusty does before it attaches it, with the defaults of its options:
- * a domain for each cache. What it does later is as on a machine that is never busy: its masks and slice
- * stay those of a low utilization, and no task is moved between domains for balance.
+ * The user half of scx_rusty, with the defaults of its options: a domain for each cache. It is loaded
+ * on a machine that is not busy, and so the masks are, too, until it has looked for the first time.
  */
 #include <scx/launch.h>
+
+#if SL_HAS(genn)
+#define LAUNCH_GEN genn
+#else
+#define LAUNCH_GEN gen
+#endif
+
+#if SL_HAS(dom_ctxs)
+#define LAUNCH_DOM(id) (dom_ctxs[id])
+#include "balance.h"
+
+SL_USER_THREAD(LAUNCH_PERIOD_NS, LAUNCH_ROUND_NS)
+{
+	u64 not_busy = launch_not_busy();
+
+	for (s32 cpu = 0; cpu < (s32)scx_bpf_nr_cpu_ids(); cpu++) {
+		u64 *word = &tune_input.direct_greedy_cpumask[cpu / 64], bit = 1ULL << cpu % 64;
+
+		*word = not_busy >> cpu_dom_id_map[cpu] & 1 ? *word | bit : *word & ~bit;
+	}
+	tune_input.slice_ns = launch_slice_ns();
+	tune_input.LAUNCH_GEN++;
+	launch_balance();
+}
+#endif
 
 static int launch(void)
 {
@@ -39,10 +63,6 @@ static int launch(void)
 	}
 	SL_SET(greedy_threshold, 1);
 	tune_input.slice_ns = 20000000;
-#if SL_HAS(genn)
-	tune_input.genn = 1;
-#else
-	tune_input.gen = 1;
-#endif
+	tune_input.LAUNCH_GEN = 1;
 	return 0;
 }

@@ -126,7 +126,7 @@ def test_simulator_and_kernel_run_it_alike(upstream, need, simulator, root, tmp_
 
 #: Of the schedulers with a Rust half or a launch file, those that run; docs/upstream.md has all.
 AS_PUBLISHED = (
-    *("central", "flatcg", "nest", "pair", "qmap", "sdt", "userland"),
+    *("central", "flatcg", "pair", "qmap", "sdt", "userland"),
     *("beerland", "bpfland", "chaos", "cosmos", "flash", "lavd", "layered", "mitosis", "p2dq"),
     *("rusty", "tickless", "wd40"),
 )
