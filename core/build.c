@@ -17,6 +17,11 @@ static s32 any_allowed_cpu(struct sl_task *t, s32 preferred);
 static void make_runnable(struct sl_cpu *this_cpu, struct sl_cpu *cpu, struct sl_task *t,
 			  bool was_runnable, u64 enq_flags);
 static struct sl_cpu *lock_online(struct sl_task *t, s32 nr);
+static const struct cpumask *cpuset_cpus(const struct cgroup *cgrp);
+static const struct cpumask *configured_cpus(const struct cgroup *cgrp);
+static const struct cpumask *common_cpus(const struct cpumask *a, const struct cpumask *b);
+static bool mask_equal(const struct cpumask *a, const struct cpumask *b);
+static void free_kept_masks(void);
 static void finish_failure(struct sl_cpu *this_cpu);
 static void lock_tasks(void);
 static void unlock_tasks(void);
@@ -45,6 +50,7 @@ static void spin_locks_reset(void);
 #include "schedule.c"
 #include "wake.c"
 #include "change.c"
+#include "cpuset.c"
 #include "cgroup.c"
 #include "tasks.c"
 #include "policy.c"

@@ -6,6 +6,7 @@
  * core tells it, and limits nothing itself (S44). The root always exists. One that was
  * removed keeps its memory, so that a policy's stale pointer does no harm; hence there
  * are at most SL_CGROUPS_MAX in a machine's life, and a reference is no more than the pointer.
+ * Its CPUs are in cpuset.c.
  *
  * Called by hosts. The tree changes from one place at a time, and not while a policy
  * comes or goes: that is the host's business. Tasks come and go meanwhile.
@@ -14,29 +15,20 @@
  */
 #include "core.h"
 
-#define CGROUP_NAME_LEN 32
-
-struct sl_cgroup {
-	struct cgroup cgroup; /* first, for cgroup_of() */
-	struct kernfs_node kn;
-	struct css_set set;	  /* of the tasks in it */
-	struct sl_cgroup *parent; /* NULL: the root */
-	struct scx_cgroup_init_args args;
-	u32 idx;       /* place in sl_core.cgroups */
-	bool exists;   /* atomic */
-	bool is_known; /* ops.cgroup_init() was called */
-	char name[CGROUP_NAME_LEN];
-};
-
-/* @cgrp: NULL: the root. */
-static struct sl_cgroup *cgroup_of(struct cgroup *cgrp)
-{
-	return cgrp ? (struct sl_cgroup *)cgrp : &sl_core.cgroups[0];
-}
-
 static struct cgroup *root_cgroup(void)
 {
 	return &sl_core.cgroups[0].cgroup;
+}
+
+/* Where the policy has @t; behind that of `p` in the midst of a move. */
+static struct cgroup *sched_cgroup(const struct sl_task *t)
+{
+	return &sl_core.cgroups[READ_ONCE(t->cgroup_idx)].cgroup;
+}
+
+static void set_sched_cgroup(struct sl_task *t)
+{
+	WRITE_ONCE(t->cgroup_idx, (u8)cgroup_of(t->p.cgroups->dfl_cgrp)->idx);
 }
 
 static struct sl_cgroup *add_cgroup(struct sl_cgroup *parent, const char *name, u32 weight)
@@ -63,6 +55,11 @@ static struct sl_cgroup *add_cgroup(struct sl_cgroup *parent, const char *name, 
 				 sizeof(g->cgroup.ancestors));
 	g->cgroup.ancestors[g->cgroup.level] = &g->cgroup;
 	sl_print_to(g->name, sizeof(g->name), "%s", name);
+	g->cpuset.css.cgroup = &g->cgroup;
+	if (!parent)
+		*g->cpuset.cpus_allowed = sl_core.possible;
+	if (!parent || parent->gives_cpusets)
+		give_cpuset(g);
 	return g;
 }
 
@@ -81,6 +78,7 @@ static void forget_cgroup(struct sl_cgroup *g)
 	sl_unlock(&sl_core.tables_lock);
 }
 
+/* Context: the CPUs are known. */
 static int alloc_cgroups(void)
 {
 	sl_core.cgroups = sl_host_alloc(SL_CGROUPS_MAX * sizeof(struct sl_cgroup));
@@ -93,6 +91,7 @@ static int alloc_cgroups(void)
 static void free_cgroups(void)
 {
 	sl_host_free(sl_core.cgroups, SL_CGROUPS_MAX * sizeof(struct sl_cgroup));
+	free_kept_masks();
 }
 
 /* A parent comes before its children, as it was made before them. */
@@ -231,38 +230,70 @@ void sl_cgroup_set_bandwidth(struct cgroup *cgrp, u64 period_us, u64 quota_us, u
 }
 
 /**
+ * sl_task_finish_move - the policy is told that @t is in another cgroup
+ * @t: sl_task_set_cgroup() returned 1, and it runs again; where that returned 0 it has come here
+ *
+ * Context: as there.
+ */
+void sl_task_finish_move(struct sl_task *t)
+{
+	struct cgroup *from = sched_cgroup(t);
+	struct cgroup *to = t->p.cgroups->dfl_cgrp;
+	struct change c;
+
+	/* A policy that was loaded meanwhile knows it there. */
+	if (from == to)
+		return;
+	c = begin_change(t);
+	set_sched_cgroup(t);
+	SL_CALL_OP(sl_this_cpu(), cgroup_move, t, &t->p, from, to);
+	end_change(t, c);
+}
+
+/**
  * sl_task_set_cgroup - move a task to a cgroup
- * @t: set up
+ * @t: set up, not in the middle of a move
  * @cgrp: exists; NULL: the root
  *
- * A task that is not attached yet is simply in it: then ops.init_task() hears so.
+ * A task that is not attached yet is simply in it: then ops.init_task() hears so. Of another
+ * one the policy is asked; then it gets the CPUs of @cgrp (S49), and goes to one of them; then
+ * the policy is told.
  *
  * Context: no lock held, any CPU; see the top of the file.
- * Return: 0, or what ops.cgroup_prep_move() returned: then it stays where it is.
+ * Return: 0; 1: it runs where it may not any more, and sl_task_finish_move() has to be
+ * called once it runs elsewhere; or the errno of ops.cgroup_prep_move(): then it stays where it is.
  */
 int sl_task_set_cgroup(struct sl_task *t, struct cgroup *cgrp)
 {
 	struct sl_cpu *this_cpu = sl_this_cpu();
 	struct cgroup *from = t->p.cgroups->dfl_cgrp;
 	struct cgroup *to = &cgroup_of(cgrp)->cgroup;
-	struct change c;
 	int err;
 
-	SL_ASSERT(cgroup_of(to)->exists);
-	if (!t->is_attached || from == to) {
+	SL_ASSERT(cgroup_of(to)->exists && sched_cgroup(t) == from);
+	if (from == to)
+		return 0;
+	if (!t->is_attached) {
 		WRITE_ONCE(t->p.cgroups, &cgroup_of(to)->set);
+		set_sched_cgroup(t);
+		cpuset_attach(t, from, to);
 		return 0;
 	}
 	err = SL_CALL_ERR(this_cpu, SL_HAS_OP(cgroup_prep_move), cgroup_prep_move, t, &t->p, from,
 			  to);
-	if (!err) {
-		c = begin_change(t);
-		WRITE_ONCE(t->p.cgroups, &cgroup_of(to)->set);
-		SL_CALL_OP(this_cpu, cgroup_move, t, &t->p, from, to);
-		end_change(t, c);
-	}
 	flush(this_cpu);
-	return err;
+	if (err > 0 || err < -4095) {
+		scx_error(t, "ops.cgroup_prep_move() returned an invalid errno %d", err);
+		err = -EPROTO;
+	}
+	if (err)
+		return err;
+	WRITE_ONCE(t->p.cgroups, &cgroup_of(to)->set);
+	cpuset_attach(t, from, to);
+	if (READ_ONCE(t->state) == SL_TASK_RUNNING && !sl_may_run_on(t, READ_ONCE(t->cpu)))
+		return 1;
+	sl_task_finish_move(t);
+	return 0;
 }
 
 /* ---- what a policy calls --------------------------------------------------- */
@@ -275,7 +306,7 @@ struct cgroup *scx_bpf_task_cgroup(struct task_struct *p)
 
 	if (p && this_cpu->callback_task == sl_task_of(p) && in != SL_IN_dispatch &&
 	    in != SL_IN_init_task && in != SL_IN_cgroup_prep_move)
-		return READ_ONCE(p->cgroups)->dfl_cgrp;
+		return sched_cgroup(sl_task_of(p));
 	scx_error(sl_task_of(p), "scx_bpf_task_cgroup() called on a task not being operated on");
 	return root_cgroup();
 }

@@ -7,7 +7,7 @@
  * changed, and queued again, so that a policy sees the change at a place where
  * it decides.
  *
- * Read next: cgroup.c.
+ * Read next: cpuset.c.
  */
 #include "core.h"
 
@@ -144,12 +144,22 @@ void sl_task_leave_group(struct sl_task *t)
 	end_change(t, begin_change(t));
 }
 
-/*
- * @mask: at least one CPU of this machine; it must stay as long as the task
- * uses it. A task whose migration is disabled stays where it is until that ends.
- * Context: no lock held, any CPU.
- */
-void sl_task_set_affinity(struct sl_task *t, const struct cpumask *mask)
+/* @t has one mask and gets its equal, whose owner is another. Context: see begin_change(). */
+static void replace_mask(struct sl_task *t, const struct cpumask *mask, u32 nr)
+{
+	struct sl_cpu *cpu;
+	u8 state;
+
+	while (cpu = lock_cpu_of(t, &state), state == SL_TASK_WAKING) {
+		sl_unlock(&cpu->lock);
+		sl_host_relax();
+	}
+	set_mask(t, mask, nr);
+	sl_unlock(&cpu->lock);
+}
+
+/* A mask that @t has already is no change, and leaves its queue alone (S17). */
+static void set_cpus_allowed(struct sl_task *t, const struct cpumask *mask)
 {
 	struct change c;
 	u32 nr = 0;
@@ -157,12 +167,35 @@ void sl_task_set_affinity(struct sl_task *t, const struct cpumask *mask)
 	for (u32 i = 0; i < sl_core.nr_cpus; i++)
 		nr += sl_mask_test(mask, i);
 	SL_ASSERT(nr > 0);
-	if (!t->is_attached) {
-		set_mask(t, mask, nr);
-		return;
-	}
+	if (!t->is_attached)
+		return set_mask(t, mask, nr);
+	if (mask_equal(READ_ONCE(t->p.cpus_ptr), mask))
+		return replace_mask(t, mask, nr);
 	c = begin_change(t);
 	set_mask(t, mask, nr);
 	SL_CALL_OP(sl_this_cpu(), set_cpumask, t, &t->p, mask);
 	end_change(t, c);
+}
+
+/**
+ * sl_task_set_affinity - the CPUs that a task asks for, as by sched_setaffinity()
+ * @t: set up
+ * @mask: at least one CPU of this machine; it must stay as long as the task uses it
+ *
+ * It gets those of them that its cgroup has (S49), and keeps @mask for when it is in
+ * another one. A task whose migration is disabled stays where it is until that ends.
+ *
+ * Context: no lock held, any CPU.
+ * Return: 0, or -EINVAL: its cgroup has none of them, and nothing is changed.
+ */
+int sl_task_set_affinity(struct sl_task *t, const struct cpumask *mask)
+{
+	const struct cpumask *cpus = cpuset_cpus(t->p.cgroups->dfl_cgrp);
+	const struct cpumask *allowed = cpus == &sl_core.possible ? mask : common_cpus(mask, cpus);
+
+	if (!allowed)
+		return -EINVAL;
+	WRITE_ONCE(t->user_mask, mask);
+	set_cpus_allowed(t, allowed);
+	return 0;
 }

@@ -46,6 +46,7 @@
 #define SL_DSQS_MAX 16384
 #define SL_DSQ_BUCKETS 1024
 #define SL_CGROUPS_MAX 256
+#define SL_CGROUP_NAME_LEN 32
 
 struct sl_dsq {
 	u64 id;		/* SCX_DSQ_* or the policy's; changes while dead */
@@ -62,6 +63,20 @@ struct sl_dsq {
 
 	s32 cpu;	     /* whose local queue; -1: none's */
 	struct sl_dsq *next; /* in its bucket, or free; tables_lock protects it */
+};
+
+struct sl_cgroup {
+	struct cgroup cgroup; /* first, for cgroup_of() */
+	struct kernfs_node kn;
+	struct css_set set; /* of the tasks in it */
+	struct cpuset cpuset;
+	struct sl_cgroup *parent; /* NULL: the root */
+	struct scx_cgroup_init_args args;
+	u32 idx;	    /* place in sl_core.cgroups */
+	bool exists;	    /* atomic */
+	bool is_known;	    /* ops.cgroup_init() was called */
+	bool gives_cpusets; /* to its children: "+cpuset" in its cgroup.subtree_control */
+	char name[SL_CGROUP_NAME_LEN];
 };
 
 /*
@@ -191,6 +206,7 @@ struct sl_core {
 	const struct sl_policy *policy ____cacheline_aligned;
 
 	struct sl_cgroup *cgroups; /* [SL_CGROUPS_MAX]; see cgroup.c */
+	struct sl_mask *masks;	   /* see cpuset.c; tables_lock protects it */
 	u32 nr_cgroups;		   /* that were ever made; atomic */
 
 	u64 nr_dumps;	  /* atomic: in progress */

@@ -87,6 +87,7 @@ bool sl_cpu_offline(struct sl_cpu *cpu, u64 now_ns)
 			end_change(t, begin_change(t));
 	}
 	handle_hotplug(cpu, false);
+	update_cpusets();
 	sl_lock(&cpu->lock);
 	/* As on Linux: until the bit is claimed, which is once. */
 	update_idle(cpu, true, true);
@@ -105,6 +106,7 @@ void sl_cpu_online(struct sl_cpu *cpu)
 	cpu->is_offline = false;
 	WRITE_ONCE(cpu->offline_ns, cpu->offline_ns + sl_host_now_ns() - cpu->offline_since_ns);
 	sl_unlock(&cpu->lock);
+	update_cpusets();
 	handle_hotplug(cpu, true);
 	flush(cpu);
 	sl_cpu_give_back(cpu);

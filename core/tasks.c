@@ -81,7 +81,6 @@ static int init_cpus(void)
 		cpu->kick_flags = sl_host_alloc(nr);
 		if (!cpu->kicks || !cpu->kick_flags)
 			return -ENOMEM;
-		set_bit(&sl_core.possible, i);
 		set_bit(&sl_core.online, i);
 		set_bit(&sl_core.idle, i);
 		set_bit(&sl_core.idle_smt, i);
@@ -118,6 +117,8 @@ int sl_core_init(const struct sl_config *config)
 	sl_core.ticks_per_1024ns = (1ULL << 44) / (1000000000 / CONFIG_HZ) + 1;
 	sl_core.cpus = sl_host_alloc(sl_core.nr_cpus * sizeof(struct sl_cpu));
 	sl_core.tasks = sl_host_alloc(sl_core.tasks_max * sizeof(struct sl_task *));
+	for (u32 i = 0; i < sl_core.nr_cpus; i++)
+		set_bit(&sl_core.possible, i);
 	if (!sl_core.cpus || !sl_core.tasks || alloc_masks() || alloc_cgroups())
 		return -ENOMEM;
 	set_topology(config);
@@ -167,7 +168,7 @@ static void setup_visible(struct task_struct *p, s32 pid, const char *comm)
 	fresh.real_parent = fresh.group_leader = p;
 	fresh.prio = fresh.static_prio = fresh.normal_prio = 120;
 	fresh.policy = 7; /* SCHED_EXT */
-	fresh.cgroups = &sl_core.cgroups[0].set;
+	fresh.cgroups = &cgroup_of(NULL)->set;
 	fresh.real_cred = &root_cred;
 	fresh.signal = &one_thread;
 	fresh.thread_node.next = &one_thread.thread_head;
@@ -198,6 +199,8 @@ void sl_task_setup(struct sl_task *t, u32 idx, s32 pid, const char *comm)
 	setup_visible(&t->p, pid, comm);
 	WRITE_ONCE(t->idx, idx);
 	WRITE_ONCE(t->weight, 100);
+	WRITE_ONCE(t->user_mask, NULL);
+	set_sched_cgroup(t);
 	smp_store_release(&t->state, SL_TASK_NEW);
 	set_ops_state(t, SL_OPSS_NONE);
 	t->is_leaving = false;
@@ -231,6 +234,7 @@ void sl_task_inherit(struct sl_task *t, const struct sl_task *parent)
 {
 	t->attr = parent->attr;
 	WRITE_ONCE(t->p.cgroups, READ_ONCE(parent->p.cgroups));
+	set_sched_cgroup(t);
 	WRITE_ONCE(t->weight, READ_ONCE(parent->weight));
 }
 
@@ -285,6 +289,8 @@ static void init_task(struct sl_cpu *this_cpu, struct sl_task *t, bool is_fork)
 	struct scx_init_task_args args = { .fork = is_fork, .cgroup = t->p.cgroups->dfl_cgrp };
 	int err;
 
+	/* A move of which another policy was asked is over for this one. */
+	set_sched_cgroup(t);
 	/* Without the lock no other CPU changes those of a task that is new. */
 	if ((!is_fork || t->attr.given) && give_kept_attrs(t))
 		scx_error(t, "the task_attrs map has no room for %s[%d]", t->p.comm, t->p.pid);

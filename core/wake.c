@@ -38,17 +38,22 @@ static struct sl_cpu *lock_cpu_of(struct sl_task *t, u8 *state)
 
 /*
  * The first CPU where @t may run and that is online. Where there is none, its affinity is
- * no more, as on Linux (S47). Context: no lock held.
+ * no more, as on Linux (S47): it may run where its cgroup is configured to (S49), and if none of
+ * these is online either, everywhere. Context: no lock held.
  */
 static __noinline s32 select_fallback_cpu(struct sl_task *t)
 {
-	for (u32 nr_tries = 0; nr_tries < 2; nr_tries++) {
+	const struct cpumask *mask = configured_cpus(t->p.cgroups->dfl_cgrp);
+
+	for (u32 nr_tries = 0; nr_tries < 3; nr_tries++) {
 		for (s32 i = 0; i < (s32)sl_core.nr_cpus; i++) {
 			if (is_cpu_allowed(t, i))
 				return i;
 		}
-		set_mask(t, &sl_core.possible, sl_core.nr_cpus);
-		SL_CALL_OP(sl_this_cpu(), set_cpumask, t, &t->p, &sl_core.possible);
+		WRITE_ONCE(t->user_mask, NULL);
+		set_mask(t, mask, bpf_cpumask_weight(mask));
+		SL_CALL_OP(sl_this_cpu(), set_cpumask, t, &t->p, mask);
+		mask = &sl_core.possible;
 	}
 	SL_ASSERT(!"a task that may run nowhere");
 	return 0;

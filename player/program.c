@@ -117,16 +117,33 @@ static bool string_fits(const struct sl_program_header *h, u32 off)
 	return off == SL_PROGRAM_NONE || off < h->strings_bytes;
 }
 
+/* The CPUs of a task or a group. */
+static int check_mask(const void *data, u32 first, u32 nr_words, struct report *r)
+{
+	const struct sl_program_header *h = data;
+	u64 any = 0;
+
+	if (!nr_words || nr_words > SCX_CPUS_MAX / 64 || first > h->nr_values ||
+	    nr_words > h->nr_values - first)
+		return fail(r, "affinity leaves the values", first, h->nr_values);
+	for (u32 i = 0; i < nr_words; i++)
+		any |= sl_program_values(data)[first + i];
+	if (!any)
+		return fail_plain(r, "may run on no CPU at all");
+	return 0;
+}
+
 static int check_group(const void *data, u32 i, struct report *r)
 {
 	const struct sl_program_header *h = data;
 	const struct sl_program_object *objects = sl_program_objects(data);
 	u64 first = objects[i].param;
 	const u64 *group = sl_program_values(data) + first;
+	u64 cpus;
 
 	if (h->version < 2)
 		return fail(r, "a group in a program of a version without", h->version, 2);
-	if (first > h->nr_values || h->nr_values - first < SL_NR_GROUP_VALUES)
+	if (first > h->nr_values || h->nr_values - first < sl_program_nr_group_values(data))
 		return fail(r, "group leaves the values", first, h->nr_values);
 	if (group[SL_GROUP_PARENT] > i)
 		return fail(r, "parent must stand before its child", group[SL_GROUP_PARENT], i);
@@ -136,7 +153,8 @@ static int check_group(const void *data, u32 i, struct report *r)
 		return fail(r, "weight", group[SL_GROUP_WEIGHT], 10000);
 	if (!group[SL_GROUP_PERIOD_US] || !group[SL_GROUP_QUOTA_US])
 		return fail_plain(r, "a period or quota of 0");
-	return 0;
+	cpus = sl_program_group_cpus(data, i);
+	return cpus ? check_mask(data, cpus >> 32, (u32)cpus, r) : 0;
 }
 
 static int check_objects(const void *data, struct report *r)
@@ -422,23 +440,6 @@ static int check_ops(const void *data, u32 task, struct report *r)
 	return spawns.to ? 1 : 0;
 }
 
-static int check_affinity(const void *data, const struct sl_program_task *t, struct report *r)
-{
-	const struct sl_program_header *h = data;
-	u64 any = 0;
-
-	if (t->affinity == SL_PROGRAM_NONE)
-		return 0;
-	if (!t->affinity_words || t->affinity_words > SCX_CPUS_MAX / 64 ||
-	    t->affinity > h->nr_values || t->affinity_words > h->nr_values - t->affinity)
-		return fail(r, "affinity leaves the values", t->affinity, h->nr_values);
-	for (u32 i = 0; i < t->affinity_words; i++)
-		any |= sl_program_values(data)[t->affinity + i];
-	if (!any)
-		return fail_plain(r, "may run on no CPU at all");
-	return 0;
-}
-
 /* The task's own fields; not its ops, and not those that any value fits. */
 static int check_task(const void *data, u32 i, struct report *r)
 {
@@ -468,7 +469,8 @@ static int check_task(const void *data, u32 i, struct report *r)
 	    (is_spawned || sl_program_objects(data)[t->group_object - 1].kind != SL_OBJECT_GROUP))
 		return fail_plain(r,
 				  "is in what is no group, or spawned and in another than its parent");
-	return check_affinity(data, t, r);
+	return t->affinity == SL_PROGRAM_NONE ? 0 :
+						check_mask(data, t->affinity, t->affinity_words, r);
 }
 
 /* Every spawned task is among the children of a SPAWN of its parent. */

@@ -53,6 +53,17 @@ static inline bool sl_program_has_groups(const void *data)
 	return sl_program_header(data)->version >= 2;
 }
 
+/* Does a group have CPUs of its own? */
+static inline bool sl_program_has_cpusets(const void *data)
+{
+	return sl_program_header(data)->version >= 3;
+}
+
+static inline u32 sl_program_nr_group_values(const void *data)
+{
+	return sl_program_has_cpusets(data) ? SL_NR_GROUP_VALUES : SL_GROUP_CPUS;
+}
+
 static inline const struct sl_program_task *sl_program_tasks(const void *data)
 {
 	return (const void *)((const u8 *)data + sl_program_header(data)->tasks_off);
@@ -91,6 +102,18 @@ static inline const char *sl_program_string(const void *data, u32 off)
 	if (off == SL_PROGRAM_NONE)
 		return "";
 	return (const char *)data + sl_program_header(data)->strings_off + off;
+}
+
+/* The values of @object, a group. */
+static inline const u64 *sl_program_group(const void *data, u32 object)
+{
+	return sl_program_values(data) + sl_program_objects(data)[object].param;
+}
+
+/* Where in values the mask of its CPUs is, as SL_GROUP_CPUS; 0: it has none. */
+static inline u64 sl_program_group_cpus(const void *data, u32 object)
+{
+	return sl_program_has_cpusets(data) ? sl_program_group(data, object)[SL_GROUP_CPUS] : 0;
 }
 
 /**

@@ -110,6 +110,11 @@ void sim_task_begin(struct sim_task *t, struct sim_task *parent)
 	t->parent = parent;
 	if (!sim.options->arrivals_wake && !attach(t, parent))
 		return;
+	/* Its parent may have moved since it was attached. */
+	if (sim.options->arrivals_wake && parent &&
+	    sl_task_set_cgroup(&t->core, parent->core.p.cgroups->dfl_cgrp))
+		sim_fail("program", t->core.p.pid, "%s[%d] cannot join its parent's group",
+			 t->core.p.comm, t->core.p.pid);
 	t->player.arrival_ns = sim_now_ns;
 	sim.nr_started++;
 	sim_start(t, parent);
@@ -153,9 +158,10 @@ static void exit_task(struct sim_task *t)
 	complete(parent, t, 0);
 }
 
-/* What comes next while a transfer is not over, or for a policy's user half. */
-enum { VERB_TRANSFER = SL_NR_VERBS, VERB_USER_HALF, VERB_USER_THREAD };
+/* What comes next while a transfer or a move between groups is not over, or for a policy's user half. */
+enum { VERB_TRANSFER = SL_NR_VERBS, VERB_MOVE, VERB_USER_HALF, VERB_USER_THREAD };
 static const struct sl_program_op transfer_op = { .verb = VERB_TRANSFER };
+static const struct sl_program_op move_op = { .verb = VERB_MOVE };
 const struct sl_program_op sim_user_half_op = { .verb = VERB_USER_HALF };
 const struct sl_program_op sim_user_thread_op = { .verb = VERB_USER_THREAD };
 
@@ -165,7 +171,7 @@ static void begin_transfer(struct sim_task *t, const struct sl_program_op *io)
 		return;
 	t->io = *io;
 	t->io_left_bytes = io->b;
-	t->after_io = t->player.next;
+	t->after = t->player.next;
 	t->player.next = &transfer_op;
 }
 
@@ -186,7 +192,7 @@ static enum sim_next transfer(struct sim_task *t)
 	t->is_in_call = false;
 	t->io_left_bytes -= call_bytes;
 	if (!t->io_left_bytes)
-		t->player.next = t->after_io;
+		t->player.next = t->after;
 	if (!(io->flags & (SL_OP_SYNC | SL_OP_DIRECT)))
 		return SIM_NEXT_RUN;
 	sim_device_request(t, call_bytes);
@@ -314,17 +320,6 @@ static void set_attr(struct sim_task *t, u32 key, u64 value)
 			 t->core.p.pid, key);
 }
 
-/* For Linux a mask that a task has already is no change: it leaves its queue alone. */
-static bool has_mask(const struct sim_task *t, const struct cpumask *mask)
-{
-	const struct cpumask *own = t->core.p.cpus_ptr;
-
-	for (u32 i = 0; own && i < sim.options->nr_cpus; i++)
-		if ((mask->bits[i / 64] ^ own->bits[i / 64]) >> i % 64 & 1)
-			return false;
-	return own;
-}
-
 /* @t changes itself or another task, which may be on any CPU, or not be there yet. */
 static void change(struct sim_task *t, const struct sl_program_op *step)
 {
@@ -336,19 +331,25 @@ static void change(struct sim_task *t, const struct sl_program_op *step)
 		return;
 	}
 	mask = sim_mask(step->b >> 32, (u32)step->b);
-	if (mask && !has_mask(changed, mask))
-		sl_task_set_affinity(&changed->core, mask);
-	else if (!mask)
+	if (!mask)
 		sim_fail("usage", t->core.p.pid,
 			 "%s[%d] sets a mask that has none of the %u CPUs of this run",
 			 t->core.p.comm, t->core.p.pid, sim.options->nr_cpus);
+	else if (sl_task_set_affinity(&changed->core, mask))
+		sim_fail("program", t->core.p.pid,
+			 "%s[%d] sets a mask that has none of the CPUs of %s[%d]'s group (EINVAL)",
+			 t->core.p.comm, t->core.p.pid, changed->core.p.comm, changed->core.p.pid);
 }
 
 static void join_group(struct sim_task *t, u32 object)
 {
 	int err = sl_task_set_cgroup(&t->core, sim.groups[object]);
 
-	if (err)
+	if (err > 0) {
+		/* It goes to a CPU of the group first. */
+		t->after = t->player.next;
+		t->player.next = &move_op;
+	} else if (err)
 		sim_fail("program", t->core.p.pid,
 			 "%s[%d] cannot join group %s: cgroup_prep_move() returned %d",
 			 t->core.p.comm, t->core.p.pid,
@@ -437,6 +438,11 @@ static __noinline enum sim_next do_other_op(struct sim_task *t, const struct sl_
 		return SIM_NEXT_YIELD;
 	if (op->verb == VERB_TRANSFER)
 		return transfer(t);
+	if (op->verb == VERB_MOVE) {
+		t->player.next = t->after;
+		sl_task_finish_move(&t->core);
+		return is_kicked() ? SIM_NEXT_RESCHED : SIM_NEXT_RUN;
+	}
 	if (op->verb == VERB_USER_HALF || op->verb == VERB_USER_THREAD)
 		return play_user_half(t, op->verb == VERB_USER_THREAD);
 	if (op->verb == SL_VERB_EXIT && sim.options->exits_regroup && !t->has_left) {

@@ -148,13 +148,13 @@ struct sim_task {
 	u32 nr_children;	 /* ended, not yet waited for */
 	struct sl_player player; /* its place in the program */
 	/* A task that only runs and sleeps touches none of these where calls are free: */
-	u64 called_ns;	   /* what calls took since the last run, beyond owed_ns */
-	u64 io_left_bytes; /* of the transfer @io; its player waits meanwhile */
-	const struct sl_program_op *after_io;
-	const char *waits_for;	/* what it blocks on, or did last; not in a sleep */
-	u32 nr_children_needed; /* blocked in wait for so many; 0: not */
-	u16 speed;		/* for which remaining_ns is right; and */
-	u16 done_ahead;		/* so much of it is done, see speed.c */
+	u64 called_ns;			   /* what calls took since the last run, beyond owed_ns */
+	u64 io_left_bytes;		   /* of the transfer @io; its player waits meanwhile */
+	const struct sl_program_op *after; /* a transfer or a move between groups */
+	const char *waits_for;		   /* what it blocks on, or did last; not in a sleep */
+	u32 nr_children_needed;		   /* blocked in wait for so many; 0: not */
+	u16 speed;			   /* for which remaining_ns is right; and */
+	u16 done_ahead;			   /* so much of it is done, see speed.c */
 	struct sl_program_op io;
 	struct sl_waiter waiter; /* for an object or, its bytes, the device */
 	struct sim_task *parent;

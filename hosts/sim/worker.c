@@ -133,6 +133,16 @@ static u64 *create_slots(void)
 	return slots;
 }
 
+/* A program needs as many CPUs as it names: the mask has all that were given. */
+static void set_cpus(struct cgroup *group, u32 object, const struct cpumask *mask)
+{
+	if (!mask || sl_cgroup_set_cpus(group, mask))
+		sim_fail("usage", 0, "group '%s' has none of the %u CPUs of this run",
+			 sl_program_string(sim.program,
+					   sl_program_objects(sim.program)[object].name),
+			 sim.options->nr_cpus);
+}
+
 /* By object; NULL where it is no group. */
 static struct cgroup **create_groups(void)
 {
@@ -144,6 +154,7 @@ static struct cgroup **create_groups(void)
 	for (u32 i = 0; i < nr && !err; i++) {
 		const struct sl_program_object *o = &sl_program_objects(sim.program)[i];
 		const u64 *group = sl_program_values(sim.program) + o->param;
+		u64 cpus;
 
 		if (o->kind != SL_OBJECT_GROUP)
 			continue;
@@ -154,6 +165,9 @@ static struct cgroup **create_groups(void)
 		if (!err)
 			sl_cgroup_set_bandwidth(groups[i], group[SL_GROUP_PERIOD_US],
 						group[SL_GROUP_QUOTA_US], 0);
+		cpus = err ? 0 : sl_program_group_cpus(sim.program, i);
+		if (cpus)
+			set_cpus(groups[i], i, sim_mask(cpus >> 32, (u32)cpus));
 	}
 	if (err)
 		sim_fail("usage", 0, "the program has too many groups, or nests them too deeply");
@@ -184,10 +198,11 @@ static void create_tasks(void)
 		t->waiter.task = t;
 		sl_task_set_weight(&t->core, pts[i].weight);
 		sl_task_set_nice(&t->core, pts[i].nice);
-		if (pts[i].group_object)
-			sl_task_set_cgroup(&t->core, sim.groups[pts[i].group_object - 1]);
+		/* First what the task asks for, which its group may have none of (S49). */
 		if (pts[i].affinity != SL_PROGRAM_NONE)
 			set_affinity(t, &pts[i]);
+		if (pts[i].group_object)
+			sl_task_set_cgroup(&t->core, sim.groups[pts[i].group_object - 1]);
 		if (pts[i].parent == SL_PROGRAM_NONE)
 			sim.arrivals[sim.nr_arrivals++] = i;
 	}

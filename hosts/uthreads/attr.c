@@ -103,13 +103,13 @@ static void set_affinity(struct ut_thread *t, const struct cpumask *mask)
  */
 static struct cpumask *make_mask(struct ut_thread *t, const struct ut_attr *attr)
 {
-	struct cpumask *mask = t->core.own_mask;
+	struct cpumask *mask = t->own_mask;
 
 	if (!mask)
 		mask = sl_host_alloc(2 * sizeof(*mask));
 	if (!mask)
 		return NULL;
-	t->core.own_mask = mask;
+	t->own_mask = mask;
 	if (affinity_of(t) == mask)
 		mask++;
 	for (u32 w = 0; w < (ut.nr_cpus + 63) / 64; w++) {

@@ -121,16 +121,17 @@ struct ut_thread {
 	/* What it waits for, for people and for ut_exit(). */
 	u8 wait; /* enum ut_wait */
 	const void *wait_object;
-	u64 wake_ns;		/* it sleeps until then */
-	u64 deadline_ns;	/* no call of its waits longer; UT_NEVER */
-	u32 heap_idx;		/* its place among a CPU's sleepers; atomic */
-	s32 heap_cpu;		/* whose */
-	bool is_cancelled;	/* atomic */
-	struct ut_queue *queue; /* of waiters; NULL: taken out; atomic */
-	void *message;		/* where to, or from where, while it waits */
-	int answer;		/* from the waker that took it out; before, in a channel's */
-				/* queue, its number of arrival */
-	struct ut_attr attr;	/* what was given to it */
+	u64 wake_ns;		  /* it sleeps until then */
+	u64 deadline_ns;	  /* no call of its waits longer; UT_NEVER */
+	u32 heap_idx;		  /* its place among a CPU's sleepers; atomic */
+	s32 heap_cpu;		  /* whose */
+	bool is_cancelled;	  /* atomic */
+	struct ut_queue *queue;	  /* of waiters; NULL: taken out; atomic */
+	void *message;		  /* where to, or from where, while it waits */
+	int answer;		  /* from the waker that took it out; before, in a channel's */
+				  /* queue, its number of arrival */
+	struct ut_attr attr;	  /* what was given to it */
+	struct cpumask *own_mask; /* two: where core.p.cpus_ptr may point */
 	const struct cpumask *free_mask; /* bound to a CPU: what it may run on then; or NULL */
 	s32 priority;			 /* in effect: given, or inherited */
 	ut_mutex *held;			 /* its mutexes */

@@ -197,12 +197,6 @@ struct cpufreq_policy {
 	u32 max;
 };
 
-enum cgroup_subsys_id { cpuset_cgrp_id };
-struct cpuset {
-	struct cgroup_subsys_state css;
-	struct cpumask cpus_allowed[1];
-};
-
 struct trace_entry {
 	u16 type;
 	u8 flags;

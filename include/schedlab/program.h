@@ -20,8 +20,8 @@
 #include <scx/ops.h>
 
 #define SL_PROGRAM_MAGIC "SLPROG\0\1"
-#define SL_PROGRAM_VERSION 2
-#define SL_PROGRAM_VERSION_MIN 1		/* without groups; those keep it */
+#define SL_PROGRAM_VERSION 3
+#define SL_PROGRAM_VERSION_MIN 1		/* without groups; 2: of groups none has CPUs */
 #define SL_PROGRAM_SLOTS_MAX 16		/* loop counters and cursors per task */
 #define SL_PROGRAM_NONE 0xffffffffU
 #define SL_PROGRAM_TASKS_MAX 1000000
@@ -140,6 +140,7 @@ enum sl_group_value {
 	SL_GROUP_WEIGHT, /* 1..10000 */
 	SL_GROUP_PERIOD_US,
 	SL_GROUP_QUOTA_US, /* of each period; ~0: no limit */
+	SL_GROUP_CPUS, /* from version 3: first << 32 | words of a mask in values; 0: its parent's */
 	SL_NR_GROUP_VALUES,
 };
 

@@ -4,7 +4,7 @@
  *
  * A host allocates the structure (usually inside one of its own), zeroed, and
  * gives it to sl_task_setup() and sl_task_attach(). It is the core's: a host reads it,
- * and writes `wait_for` and `own_mask`. `p` is first, so that a policy's pointer is
+ * and writes `wait_for`. `p` is first, so that a policy's pointer is
  * the core's as well.
  *
  * Memory. A policy may hold a task's pointer when the task is no more: it is
@@ -95,6 +95,7 @@ struct sl_task {
 	bool is_leaving;  /* no other policy will */
 
 	/* The lock of CPU `cpu` protects: */
+	u8 cgroup_idx;	    /* that a policy has it in; in a move, not yet that of `p` */
 	u64 runnable_at_ns; /* since when it waits for a CPU */
 	u64 ops_state;	    /* enum sl_ops_state and count; atomic */
 	u64 exec_start_ns;  /* charged up to here while it runs */
@@ -104,8 +105,8 @@ struct sl_task {
 	u64 wait_ns_max;
 
 	/* Seldom touched, and there is room. */
-	const char *wait_for;	  /* host: constant text, for people; or NULL */
-	struct cpumask *own_mask; /* host: where p.cpus_ptr may point */
+	const char *wait_for;		 /* host: constant text, for people; or NULL */
+	const struct cpumask *user_mask; /* the CPUs that it has asked for; NULL: it has not */
 };
 
 /*

@@ -27,6 +27,7 @@
 #define EDEADLK	35
 #endif
 #ifndef EOPNOTSUPP
+#define EPROTO	71
 #define EOPNOTSUPP	95
 #define ETIMEDOUT	110
 #endif

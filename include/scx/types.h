@@ -134,6 +134,18 @@ struct cgroup_subsys_state {
 	} refcnt;
 };
 
+enum cgroup_subsys_id { cpuset_cgrp_id, CGROUP_SUBSYS_COUNT };
+
+/*
+ * The CPUs of a cgroup (S49). The mask is first: a scheduler that declares a type of its own
+ * with this one member reads it there, where Linux would relocate the access.
+ */
+struct cpuset {
+	struct cpumask cpus_allowed[1]; /* as configured; empty: those of its parent */
+	struct cgroup_subsys_state css;
+	const struct cpumask *effective_cpus;
+};
+
 #define SL_CGROUP_DEPTH_MAX 32
 struct cgroup {
 	struct kernfs_node *kn;
@@ -143,10 +155,10 @@ struct cgroup {
 			struct cgroup_subsys_state css;
 		} task_group[1];
 	};
-	struct cgroup_subsys_state *subsys[1];	       /* NULL: no cpusets here */
-	struct cgroup *dom_cgrp;		       /* itself: none is threaded */
-	s32 level;				       /* 0 for the root */
-	struct cgroup *ancestors[SL_CGROUP_DEPTH_MAX]; /* by level, itself the last */
+	struct cgroup_subsys_state *subsys[CGROUP_SUBSYS_COUNT]; /* NULL: it has none of its own */
+	struct cgroup *dom_cgrp;				 /* itself: none is threaded */
+	s32 level;						 /* 0 for the root */
+	struct cgroup *ancestors[SL_CGROUP_DEPTH_MAX];		 /* by level, itself the last */
 };
 
 /* Where a task is. */

@@ -14,11 +14,12 @@
 struct sl_task;
 void sl_task_set_weight(struct sl_task *t, u32 weight);
 int sl_task_set_attr(struct sl_task *t, u32 key, u64 value);
-void sl_task_set_affinity(struct sl_task *t, const struct cpumask *mask);
+int sl_task_set_affinity(struct sl_task *t, const struct cpumask *mask);
 int sl_task_set_cgroup(struct sl_task *t, struct cgroup *cgrp);
 int sl_cgroup_create(struct cgroup *parent, const char *name, u32 weight, struct cgroup **made);
 int sl_cgroup_remove(struct cgroup *cgrp);
 void sl_cgroup_set_weight(struct cgroup *cgrp, u32 weight);
+int sl_cgroup_set_cpus(struct cgroup *cgrp, const struct cpumask *cpus);
 
 struct timer_value {
 	struct bpf_timer timer;

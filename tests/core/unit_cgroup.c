@@ -232,6 +232,106 @@ TEST(a_cgroup_has_a_weight_and_a_bandwidth)
 	unit_end();
 }
 
+static const struct cpuset *cpuset_in(const struct cgroup *cgrp)
+{
+	return cgrp->subsys[cpuset_cgrp_id] ?
+		       container_of(cgrp->subsys[cpuset_cgrp_id], struct cpuset, css) :
+		       NULL;
+}
+
+/* CPUs 0 to 3 as bits. */
+static u64 bits_of(const struct cpumask *mask)
+{
+	return mask->bits[0] & 15;
+}
+
+static int set_cpus(struct cgroup *cgrp, u64 bits)
+{
+	struct cpumask mask = { .bits = { bits } };
+
+	return sl_cgroup_set_cpus(cgrp, &mask);
+}
+
+TEST(a_cgroup_has_the_cpus_of_those_above_it)
+{
+	struct cgroup *root, *a, *b, *a1, *a2, *late;
+
+	unit_machine(4);
+	root = bpf_cgroup_from_id(1);
+	a = make(NULL, "a");
+	b = make(NULL, "b");
+	a1 = make(a, "a1");
+	a2 = make(a, "a2");
+	/* The root's is always there, and full. */
+	CHECK(cpuset_in(root) && bits_of(cpuset_in(root)->cpus_allowed) == 15);
+	CHECK(!cpuset_in(a) && !cpuset_in(a1));
+	CHECK(!set_cpus(a, 7));
+	/* The controller is enabled for all children of a cgroup. */
+	CHECK(cpuset_in(a) && cpuset_in(b) && !cpuset_in(a1));
+	CHECK(cpuset_in(a)->css.cgroup == a);
+	CHECK(bits_of(cpuset_in(a)->cpus_allowed) == 7 &&
+	      bits_of(cpuset_in(a)->effective_cpus) == 7);
+	CHECK(bits_of(cpuset_in(b)->cpus_allowed) == 0 &&
+	      bits_of(cpuset_in(b)->effective_cpus) == 15);
+	CHECK(!set_cpus(a1, 12));
+	CHECK(bits_of(cpuset_in(a1)->cpus_allowed) == 12 &&
+	      bits_of(cpuset_in(a1)->effective_cpus) == 4);
+	CHECK(bits_of(cpuset_in(a2)->effective_cpus) == 7);
+	late = make(a, "late");
+	CHECK(cpuset_in(late) && bits_of(cpuset_in(late)->effective_cpus) == 7);
+	/* None in common: those above. */
+	CHECK(!set_cpus(a1, 8) && bits_of(cpuset_in(a1)->effective_cpus) == 7);
+	CHECK(!set_cpus(a, 8) && bits_of(cpuset_in(a1)->effective_cpus) == 8);
+	CHECK(!set_cpus(a, 0) && bits_of(cpuset_in(a2)->effective_cpus) == 15);
+	/* No CPU of this machine. */
+	CHECK(set_cpus(a, 16) == -22 && bits_of(cpuset_in(a)->cpus_allowed) == 0);
+	unit_end();
+}
+
+static void told_mask(struct task_struct *p, const struct cpumask *mask)
+{
+	u32 used = (u32)strlen(story);
+
+	(void)p;
+	snprintf(story + used, sizeof(story) - used, "mask:%llx ",
+		 (unsigned long long)bits_of(mask));
+}
+
+TEST(a_task_has_the_cpus_of_its_cgroup)
+{
+	static const struct cpumask low = { .bits = { 3 } }, high = { .bits = { 8 } };
+	struct sched_ext_ops masks = { .name = "masks", .set_cpumask = told_mask };
+	struct cgroup *a, *b;
+	struct unit_task *t;
+
+	unit_machine(4);
+	CHECK(!unit_enable(&masks));
+	a = make(NULL, "a");
+	b = make(NULL, "b");
+	t = unit_start(10);
+	story[0] = 0;
+	CHECK(!set_cpus(a, 6));
+	expect_story("");
+	CHECK(!sl_task_set_cgroup(&t->core, a));
+	expect_story("mask:6 ");
+	/* What is asked for is cut, and kept. */
+	CHECK(!sl_task_set_affinity(&t->core, &low));
+	expect_story("mask:2 ");
+	CHECK(sl_task_set_affinity(&t->core, &high) == -22);
+	expect_story("");
+	CHECK(!set_cpus(a, 5));
+	expect_story("mask:1 ");
+	CHECK(!set_cpus(a, 12));
+	expect_story("mask:c ");
+	CHECK(!sl_task_set_cgroup(&t->core, b));
+	expect_story("mask:3 ");
+	CHECK(!sl_task_set_cgroup(&t->core, NULL));
+	/* As the one before. */
+	expect_story("");
+	unit_run_to_end();
+	unit_end();
+}
+
 static void curious_running(struct task_struct *p)
 {
 	scx_bpf_task_cgroup(&unit_tasks[p->pid == 1].core.p);

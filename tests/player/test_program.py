@@ -48,8 +48,8 @@ def one(*ops, **fields):
 GROUP, ROOT_GROUP = (5, 0), [0, 100, 100_000, 2**64 - 1]
 
 
-def grouped(objects, values, **task) -> Program:
-    return Program([Task([EXIT], **task)], objects, values, version=2)
+def grouped(objects, values, *, version=2, **task) -> Program:
+    return Program([Task([EXIT], **task)], objects, values, version=version)
 
 
 BAD = {
@@ -150,6 +150,15 @@ BAD = {
     "parent a lock": (grouped([(1, 0), GROUP], [1, 100, 1, 1]), "object 1: its parent is no group"),
     "group weight": (grouped([GROUP], [0, 0, 1, 1]), "object 0: weight"),
     "group period": (grouped([GROUP], [0, 100, 0, 1]), "object 0: a period or quota of 0"),
+    "no value for CPUs": (grouped([GROUP], ROOT_GROUP, version=3), "object 0: group leaves the values"),
+    "group mask": (
+        grouped([GROUP], [*ROOT_GROUP, 4 << 32 | 2], version=3),
+        "object 0: affinity leaves the values",
+    ),
+    "group of no CPU": (
+        grouped([GROUP], [*ROOT_GROUP, 5 << 32 | 1, 0], version=3),
+        "object 0: may run on no CPU",
+    ),
     "no such group": (grouped([GROUP], ROOT_GROUP, group_object=2), "task 0: group (got 2, limit 1)"),
     "in a lock": (grouped([(1, 0), GROUP], ROOT_GROUP, group_object=1), "task 0: is in what is no group"),
 }
@@ -185,7 +194,7 @@ def test_refuses_other_bytes(tool):
     assert "truncated" in tool("check", good[:-1])
     assert "bytes behind it" in tool("check", good + b"\0")
     assert "not a workload program" in tool("check", b"x" * 200)
-    assert "version" in tool("check", good[:8] + b"\3" + good[9:])
+    assert "version" in tool("check", good[:8] + b"\4" + good[9:])
 
 
 def test_accepts_tasks_that_share_their_ops(tool):

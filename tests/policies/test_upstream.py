@@ -187,6 +187,43 @@ def test_groups_get_their_shares(need, simulator, tmp_path):
     assert heavy_ns / result.tasks["run_ns"].sum() == pytest.approx(0.75, abs=SHARE_POINTS)
 
 
+CELLS = """
+[workload]
+title = "Cells"
+question = "Do the CPUs of a group become a cell, and the root has the others?"
+cpus = 4
+[[group]]
+name = "left"
+cpus = "0-1"
+[[task]]
+name = "mine"
+group = "left"
+count = 3
+phases = [{loop = 50, do = [{run = "3ms"}, {sleep = "1ms"}]}]
+[[task]]
+name = "other"
+count = 6
+arrival = "1s"  # the scheduler looks for new cells now and then
+phases = [{loop = 50, do = [{run = "3ms"}, {sleep = "1ms"}]}]
+"""
+
+
+def test_groups_with_cpus_become_cells(need, simulator, tmp_path):
+    """No task of the root is kept from the group's CPUs but by the scheduler, which reads the group's cpuset."""
+    source = Path(os.environ.get("SCHEDLAB_UPSTREAM", tmp_path)) / "scheds" / "rust" / "scx_mitosis"
+    if not source.exists():
+        pytest.skip("no checkout of sched-ext/scx; set SCHEDLAB_UPSTREAM to its folder")
+    (tmp_path / "cells.toml").write_text(CELLS)
+    result = schedlab.run(str(tmp_path / "cells.toml"), str(source), cpus=4, out=tmp_path / "out")
+    assert [run["consistency"] for run in result.runs.to_dicts()] == ["ok"]
+    (records,) = (tmp_path / "out").rglob("*.slr")
+    where: dict[bool, set[int]] = {}
+    for event in read_records(records).events:
+        if event["kind"] == Kind.RUN:
+            where.setdefault(event["task"] <= 3, set()).add(int(event["cpu"]))
+    assert where == {True: {0, 1}, False: {2, 3}}
+
+
 def heavy_share(events) -> float:
     """Part of the hogs' CPU time that the heavy ones got, 0 to 1."""
     stops = events[events["kind"] == Kind.STOP]

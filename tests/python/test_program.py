@@ -7,6 +7,7 @@ import hashlib
 import re
 import struct
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -67,8 +68,9 @@ def test_layout_is_that_of_the_header(root, need, tmp_path):
         "SL_OP_SYNC": layout.OP_SYNC,
         "SL_OP_DIRECT": layout.OP_DIRECT,
         "SL_PROGRAM_VERSION_MIN": layout.VERSION,
-        "SL_PROGRAM_VERSION": layout.VERSION_WITH_GROUPS,
-        "SL_NR_GROUP_VALUES": layout.N_GROUP_VALUES,
+        "SL_PROGRAM_VERSION": layout.VERSION_WITH_CPUSETS,
+        "SL_GROUP_CPUS": layout.GROUP_CPUS,
+        "SL_NR_GROUP_VALUES": layout.GROUP_CPUS + 1,
         "SL_PROGRAM_SLOTS_MAX": SLOTS_MAX,
         "SL_PROGRAM_TASKS_MAX": TASKS_MAX,
         "SL_PROGRAM_NONE": layout.NONE,
@@ -343,7 +345,7 @@ def test_damaged_programs_name_the_offset(tmp_path):
     cases = [
         (good[:50], "offset 50: cut short"),
         (b"x" + good[1:], "offset 0: not a workload program"),
-        (broken(8, b"\3"), "offset 8: version 3; this schedlab reads 1 to 2"),
+        (broken(8, b"\4"), "offset 8: version 4; this schedlab reads 1 to 3"),
         (broken(12, b"\0"), "offset 12: header of 0 bytes"),
         (good[:-1], f"should have {len(good)} bytes"),
         (broken(40, b"\xff\xff"), "offset 112: the 65535 tasks end at byte"),
@@ -451,6 +453,18 @@ def test_groups_are_in_a_version_of_their_own():
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
+        (
+            'parent = "outer"',
+            'parent = "outer"\ncpus = "3-1"',
+            "group 'inner': cpus: the range '3-1' is empty",
+        ),
+        ('parent = "outer"', 'parent = "outer"\ncpus = []', "group 'inner': cpus: needs at least one CPU"),
+        ('parent = "outer"', 'parent = "outer"\ncpus = "0,x"', "group 'inner': cpus: "),
+        (
+            "[[lock]]",
+            '[[group]]\nname = "half"\ncpus = "0,2"\n[[group]]\nname = "x"\nparent = "half"\ncpus = [1, 4]\n[[lock]]',
+            "group 'x': cpus: 'half', in which it is, has none of them, only 0, 2",
+        ),
         ('parent = "outer"', 'parent = "later"', "parent: no group 'later' comes before this one"),
         ('name = "inner"\nparent', 'name = "outer"\nparent', "there is another group of that name"),
         ('group = "inner"', 'group = "iner"', "group: unknown group 'iner' (did you mean 'inner'?)"),
@@ -470,6 +484,86 @@ def test_wrong_groups_are_refused(old, new, message):
     with pytest.raises(SpecError) as caught:
         parse_workload(GROUPS.replace(old, new), name="groups.toml")
     assert message in str(caught.value)
+
+
+CPUSETS = """
+[workload]
+title = "CPUs of groups"
+question = "Where may each task run?"
+
+[[group]]
+name = "outer"
+cpus = "0-2"
+
+[[group]]
+name = "inner"
+parent = "outer"
+cpus = [2, 3]
+
+[[group]]
+name = "plain"
+parent = "outer"
+
+[[task]]
+name = "i"
+group = "inner"
+phases = [{spawn = "child"}, {run = "1ms"}]
+
+[[task]]
+name = "child"
+arrival = "spawned"
+phases = [{run = "1ms"}]
+
+[[task]]
+name = "p"
+group = "plain"
+affinity = [1, 5]
+phases = [{run = "1ms"}]
+
+[[task]]
+name = "o"
+group = "plain"
+affinity = [70]
+phases = [{run = "1ms"}]
+
+[[task]]
+name = "m"
+group = "plain"
+phases = [{join = "inner"}, {run = "1ms"}]
+
+[[task]]
+name = "r"
+phases = [{run = "1ms"}]
+"""
+
+
+def test_a_task_may_run_where_its_group_may():
+    workload = parse_workload(CPUSETS, name="cpusets.toml")
+    assert workload.cpus_min == 71
+    program = compile_workload(workload, seed=1)
+    assert (program.header["version"], program.has_groups, program.has_cpusets) == (3, True, True)
+    where = {name: program.cpus_of(pid - 1) for pid, name in program.names.items()}
+    # What a task asks for and its group has; all of the group's if that is none.
+    assert where == {
+        "i": (2,), "child": (2,), "p": (1,), "o": (0, 1, 2), "m": (0, 1, 2), "r": None
+    }  # fmt: skip
+    # It is another one later.
+    moving = {name: cpus for cpus, name in zip(program.affinity, program.names.values(), strict=True)}
+    assert moving == where | {"m": None}
+    assert [
+        name
+        for name, changed in zip(program.names.values(), program.has_mask_changed, strict=True)
+        if changed
+    ] == ["m"]
+    lines = program.describe().splitlines()
+    assert "group outer weight 100, CPUs [0, 1, 2]" in lines
+    assert "group plain in outer, weight 100" in lines
+
+
+def test_copies_keep_the_cpus_of_their_groups():
+    workload = parse_workload(CPUSETS, name="cpusets.toml")
+    one, two = (compile_workload(replace(workload, copies=n), seed=1) for n in (1, 2))
+    assert two.affinity == one.affinity * 2
 
 
 @pytest.mark.parametrize("runner", ["hosts/uthreads/schedlab-uthreads", "hosts/linux/schedlab-play"])

@@ -2,8 +2,8 @@
 /*
  * groups.c - the cgroups of a workload program, as cgroups of Linux (version 2).
  *
- * Each is a folder called by its object's number below its parent's, with the program's weight
- * and quota. A task is put where it begins before the policy is attached; one that a parent will spawn
+ * Each is a folder called by its object's number below its parent's, with the program's weight,
+ * quota and CPUs. A task is put where it begins before the policy is attached; one that a parent will spawn
  * goes where the parent begins, and once more where the parent has moved meanwhile.
  *
  * Read next: verbs.c, where tasks move; Linux's Documentation/admin-guide/cgroup-v2.rst.
@@ -21,11 +21,6 @@
 #define ROOT "/cgroup"
 #define PATH_BYTES 512		/* 31 levels, each an object's number */
 
-static const u64 *values_of(const void *program, u32 object)
-{
-	return sl_program_values(program) + sl_program_objects(program)[object].param;
-}
-
 /* Write the folder of @group, which is 1 + its object or 0. Return: its length. */
 static int write_path(const void *program, u64 group, char *path)
 {
@@ -33,7 +28,7 @@ static int write_path(const void *program, u64 group, char *path)
 
 	if (!group)
 		return snprintf(path, PATH_BYTES, ROOT);
-	used = write_path(program, values_of(program, group - 1)[SL_GROUP_PARENT], path);
+	used = write_path(program, sl_program_group(program, group - 1)[SL_GROUP_PARENT], path);
 	return used + snprintf(path + used, PATH_BYTES - used, "/%llu", group - 1);
 }
 
@@ -53,15 +48,44 @@ static int write_file(const char *folder, const char *name, const char *text)
 	return failed;
 }
 
+/* The controller, from the root down to @group, which is 1 + its object or 0. */
+static int give_cpusets(const void *program, u64 group)
+{
+	char path[PATH_BYTES];
+	int failed = 0;
+
+	if (group)
+		failed = give_cpusets(program,
+				      sl_program_group(program, group - 1)[SL_GROUP_PARENT]);
+	write_path(program, group, path);
+	return failed ? failed : write_file(path, "cgroup.subtree_control", "+cpuset");
+}
+
+/* @cpus: where the mask is, as SL_GROUP_CPUS. The lower 64 CPUs are all that a guest has. */
+static int write_cpus(const void *program, const char *path, u64 cpus)
+{
+	u64 mask = sl_program_values(program)[cpus >> 32];
+	char text[64 * 4];
+	int used = 0;
+
+	for (u32 cpu = 0; cpu < 64; cpu++)
+		if (mask >> cpu & 1)
+			used += snprintf(text + used, sizeof(text) - used, "%u,", cpu);
+	return write_file(path, "cpuset.cpus", text);
+}
+
 static int make_group(const void *program, u32 object)
 {
-	const u64 *values = values_of(program, object);
+	const u64 *values = sl_program_group(program, object);
+	u64 cpus = sl_program_group_cpus(program, object);
 	char path[PATH_BYTES];
 	char text[64];
 	int failed;
 
 	write_path(program, values[SL_GROUP_PARENT], path);
 	failed = write_file(path, "cgroup.subtree_control", "+cpu");
+	if (!failed && cpus)
+		failed = give_cpusets(program, values[SL_GROUP_PARENT]);
 	write_path(program, object + 1, path);
 	if (!failed && mkdir(path, 0755))
 		failed = -errno;
@@ -72,6 +96,8 @@ static int make_group(const void *program, u32 object)
 		 values[SL_GROUP_PERIOD_US]);
 	if (!failed && values[SL_GROUP_QUOTA_US] != ~0ULL)
 		failed = write_file(path, "cpu.max", text);
+	if (!failed && cpus)
+		failed = write_cpus(program, path, cpus);
 	return failed;
 }
 
@@ -106,6 +132,9 @@ void groups_remove(const void *program)
 		write_path(program, i + 1, path);
 		rmdir(path);
 	}
+	/* The next program may have groups without. */
+	if (sl_program_has_groups(program) && sl_program_has_cpusets(program))
+		write_file(ROOT, "cgroup.subtree_control", "-cpuset");
 }
 
 u32 groups_first(const void *program, u32 task)

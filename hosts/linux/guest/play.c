@@ -160,8 +160,6 @@ static void be_task(const struct run *run, u32 i)
 	prctl(PR_SET_TIMERSLACK, 1);
 	/* Policies print it, and the kernel's complaints name it. */
 	prctl(PR_SET_NAME, sl_program_string(run->program, task->name));
-	if (task->affinity != SL_PROGRAM_NONE)
-		bind_cpus(0, sl_program_values(run->program)[task->affinity]);
 	player.arrival_ns = await_arrival(s, me, task->arrival_ns);
 	verbs_begin();
 	me->result = sl_player_run(&player);
@@ -193,6 +191,9 @@ static int give_attributes(struct run *run, u32 i, pid_t pid)
 	if (setpriority(PRIO_PROCESS, pid, nice_of_weight(task->weight)))
 		return -1;
 	failed = attrs_write(run->shared->attrs_fd, pid, task);
+	/* First what the task asks for, which its group may have none of (S49). */
+	if (!failed && task->affinity != SL_PROGRAM_NONE)
+		failed = bind_cpus(pid, sl_program_values(run->program)[task->affinity]);
 	run->shared->tasks[i].group = groups_first(run->program, i);
 	if (!failed && run->shared->tasks[i].group)
 		failed = groups_join(run->program, run->shared->tasks[i].group, pid);

@@ -98,7 +98,7 @@ def rivals_of(program: Program, order: Order, n_cpus: int) -> dict[int, _Rival]:
         if is_given:
             member = {"deadline": "deadline_ns", "burst": "burst_ns", "queued": "arrival_ns"}
             value = int(row[member.get(attribute, attribute)])
-            cpus = program.cpus_of(row)
+            cpus = program.cpus_of(pid - 1)
             name = program.string(int(row["name"]))
             rivals[pid] = _Rival(name, value, value, frozenset(range(n_cpus) if cpus is None else cpus))
             rivals[pid].place = _place_of(own)

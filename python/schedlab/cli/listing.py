@@ -18,7 +18,7 @@ from ..workload.find import load_workload
 
 
 def describe_workload(name: str) -> dict[str, Any]:
-    """Read a workload, and list its params and classes of tasks.
+    """Read a workload, and list its params, classes of tasks and groups.
 
     `params` are the defaults as text; `values` what they are in `name`, such as ``mixed:hogs=4``.
     """
@@ -35,7 +35,12 @@ def describe_workload(name: str) -> dict[str, Any]:
         "values": {param.name: param.text for param in params},
         "about": {param.name: param.about for param in params},
         "classes": [
-            {"name": task.name, "tasks": task.count, "parent": task.parent} for task in workload.tasks
+            {"name": task.name, "tasks": task.count, "parent": task.parent, "group": task.group}
+            for task in workload.tasks
+        ],
+        "groups": [
+            {"name": group.name, "parent": group.parent, "weight": group.weight, "cpus": list(group.cpus)}
+            for group in workload.groups
         ],
         "path": str(workload.path),
     }

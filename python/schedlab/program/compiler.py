@@ -96,14 +96,17 @@ class _Compiler:
         tables = [self.task_rows(task, by_name.get(task.parent)) for task in self.order]
         tasks = _joined(tables, layout.TASK_DTYPE)
         groups = self.workload.groups
+        has_cpusets = any(group.cpus for group in groups)
+        version = layout.VERSION_WITH_GROUPS if groups else layout.VERSION
         objects = np.zeros(len(self.workload.objects) + len(groups), dtype=layout.OBJECT_DTYPE)
         for row, group in zip(objects[len(self.workload.objects) :], groups, strict=True):
             row["kind"] = layout.OBJECT_NUMBER["group"]
             row["name"] = self.strings.add(group.name)
-            parent = self.group_number(group.parent)
-            row["param"] = self.add_values(
-                np.array([parent, group.weight, group.period_us, group.quota_us], np.uint64)
-            )
+            values = [self.group_number(group.parent), group.weight, group.period_us, group.quota_us]
+            if has_cpusets:
+                first, n_words = self.add_mask(group.cpus) if group.cpus else (0, 0)
+                values.append(first << 32 | n_words)
+            row["param"] = self.add_values(np.array(values, np.uint64))
         for row, item in zip(objects, self.workload.objects, strict=False):
             row["kind"] = layout.OBJECT_NUMBER[item.kind]
             row["name"] = self.strings.add(item.name)
@@ -121,7 +124,7 @@ class _Compiler:
                 horizon_ns=self.workload.horizon_ns,
                 n_cpus_min=self.workload.cpus_min,
                 name=name,
-                version=layout.VERSION_WITH_GROUPS if groups else layout.VERSION,
+                version=layout.VERSION_WITH_CPUSETS if has_cpusets else version,
             )
         )
 

@@ -162,6 +162,11 @@ class Program:
         return int(self.header["version"]) >= layout.VERSION_WITH_GROUPS
 
     @property
+    def has_cpusets(self) -> bool:
+        """Whether a cgroup has CPUs of its own."""
+        return int(self.header["version"]) >= layout.VERSION_WITH_CPUSETS
+
+    @property
     def n_tasks(self) -> int:
         """Number of tasks, spawned ones included."""
         return len(self.task_rows)
@@ -173,11 +178,42 @@ class Program:
         end = self._strings.index(b"\0", offset)
         return self._strings[offset:end].decode("utf-8", "replace")
 
-    def cpus_of(self, row: np.void) -> tuple[int, ...] | None:
-        """CPUs on which the task of this row may run, ascending; None: on all."""
-        if row["affinity"] == layout.NONE:
-            return None
-        return self._cpus_at(int(row["affinity"]), int(row["affinity_words"]))
+    def cpus_of(self, index: int) -> tuple[int, ...] | None:
+        """CPUs on which the task of pid `index` + 1 may run at first, ascending; None: on all.
+
+        Those that it asks for and its group has; all of the group's where that is none (S49).
+        """
+        row = self.task_rows[index]
+        return self._cpus_in(int(row["affinity"]), int(row["affinity_words"]), int(self._group_of[index]))
+
+    def _cpus_in(self, first: int, n_words: int, group: int) -> tuple[int, ...] | None:
+        own = None if first == layout.NONE else self._cpus_at(first, n_words)
+        cpus = self._group_cpus.get(group) if self.has_cpusets else None
+        return tuple(sorted(cpus.intersection(own or ()) or cpus)) if cpus else own
+
+    @cached_property
+    def _group_cpus(self) -> dict[int, frozenset[int]]:
+        """CPUs of the tasks in each group, by one more than its object; empty: all."""
+        found: dict[int, frozenset[int]] = {0: frozenset()}
+        for number, item in enumerate(self.objects, 1):  # a parent stands before its children
+            if item["kind"] == layout.OBJECT_NUMBER["group"]:
+                first = int(item["param"])
+                above, own = found[int(self.values[first])], self._own_cpus(first)
+                found[number] = above & own or above or own
+        return found
+
+    def _own_cpus(self, first: int) -> frozenset[int]:
+        """What the values of a group, from this one on, say of its CPUs; empty: nothing."""
+        place = int(self.values[first + layout.GROUP_CPUS]) if self.has_cpusets else 0
+        return frozenset(self._cpus_at(place >> 32, place & layout.NONE)) if place else frozenset()
+
+    @cached_property
+    def _group_of(self) -> np.ndarray:
+        """Where each task begins, by pid - 1: one more than the object of its cgroup, 0 for the root."""
+        group = self.task_rows["group_object"].copy()
+        for index in np.flatnonzero(self.task_rows["parent"] != layout.NONE).tolist():
+            group[index] = group[self.task_rows["parent"][index]]  # which stands before it
+        return group
 
     def _cpus_at(self, first: int, n_words: int) -> tuple[int, ...]:
         """CPUs of a mask in the table of values, which many tasks may share."""
@@ -190,29 +226,31 @@ class Program:
 
     @cached_property
     def has_mask_changed(self) -> np.ndarray:
-        """Tasks whose CPUs a `change` changes in the course of a run, by pid - 1."""
+        """Tasks whose CPUs a `change` or a `join` changes in the course of a run, by pid - 1."""
         changed = np.zeros(len(self.task_rows), bool)
         ops = self.ops
         is_one = (ops["verb"] == layout.VERB_NUMBER["change"]) & (ops["slot"] == layout.CHANGE_AFFINITY)
-        if is_one.any():
+        is_join = (ops["verb"] == layout.VERB_NUMBER["join"]) & self.has_cpusets
+        if is_one.any() or is_join.any():
             other = ops["a"][is_one & (ops["a"] != layout.NONE)]
             changed[other[other < len(changed)]] = True
-            n_before = np.concatenate([[0], np.cumsum(is_one & (ops["a"] == layout.NONE))])
+            n_before = np.concatenate([[0], np.cumsum(is_join | (is_one & (ops["a"] == layout.NONE)))])
             first = self.task_rows["op_first"].astype(np.int64)
             changed |= n_before[first + self.task_rows["nr_ops"]] > n_before[first]
+        if is_join.any():
+            for row in np.flatnonzero(self.task_rows["parent"] != layout.NONE).tolist():
+                changed[row] |= changed[self.task_rows["parent"][row]]  # it begins where its parent is
         return changed
 
     @property
     def affinity(self) -> list[tuple[int, ...] | None]:
         """`cpus_of` every task, by pid - 1, None where it changes; empty where all may run on all CPUs."""
         rows = self.task_rows
-        if (rows["affinity"] == layout.NONE).all():
+        if (rows["affinity"] == layout.NONE).all() and not self.has_cpusets:
             return []
-        places = zip(rows["affinity"].tolist(), rows["affinity_words"].tolist(), strict=True)
-        return [
-            None if first == layout.NONE or changes else self._cpus_at(first, n_words)
-            for (first, n_words), changes in zip(places, self.has_mask_changed.tolist(), strict=True)
-        ]
+        columns = rows["affinity"], rows["affinity_words"], self._group_of, self.has_mask_changed
+        places = zip(*(column.tolist() for column in columns), strict=True)
+        return [None if changes else self._cpus_in(*place) for *place, changes in places]
 
     @property
     def names(self) -> dict[int, str]:
@@ -301,7 +339,8 @@ class Program:
         parent, weight, period_us, quota_us = map(int, self.values[first : first + layout.N_GROUP_VALUES])
         within = f"in {self._object_name(parent - 1)}, " if parent else ""
         limit = "" if quota_us == NO_QUOTA else f", {quota_us} us of each {period_us} us"
-        return f"{within}weight {weight}{limit}"
+        cpus = sorted(self._own_cpus(first))
+        return f"{within}weight {weight}{limit}" + (f", CPUs {cpus}" if cpus else "")
 
     def _op_lines(self, row: np.void) -> list[str]:
         lines, indent = [], 0
@@ -388,10 +427,10 @@ def _header(data: bytes) -> np.void:
     if data[:8] != layout.MAGIC:
         raise ProgramError("offset 0: not a workload program (its first bytes are others)")
     header = np.frombuffer(data, dtype=layout.HEADER_DTYPE, count=1)[0]
-    if not layout.VERSION <= header["version"] <= layout.VERSION_WITH_GROUPS:
+    if not layout.VERSION <= header["version"] <= layout.VERSION_WITH_CPUSETS:
         raise ProgramError(
             f"offset 8: version {header['version']}; this schedlab reads {layout.VERSION} to "
-            f"{layout.VERSION_WITH_GROUPS}"
+            f"{layout.VERSION_WITH_CPUSETS}"
         )
     if header["header_bytes"] != size:
         raise ProgramError(f"offset 12: header of {header['header_bytes']} bytes, not {size}")

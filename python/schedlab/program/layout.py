@@ -12,8 +12,8 @@ from __future__ import annotations
 import numpy as np
 
 MAGIC = b"SLPROG\0\1"
-#: That without groups, and that of a program that has some.
-VERSION, VERSION_WITH_GROUPS = 1, 2
+#: That without groups, that of a program that has some, and that of one where a group has CPUs.
+VERSION, VERSION_WITH_GROUPS, VERSION_WITH_CPUSETS = 1, 2, 3
 NONE = 0xFFFFFFFF
 ARRIVAL_SPAWNED = 2**64 - 1
 
@@ -61,8 +61,9 @@ CHANGE_AFFINITY = 15
 OBJECT_NUMBER = {"lock": 1, "pipe": 2, "barrier": 3, "condition": 4, "group": 5}
 OBJECT_NAME = {number: name for name, number in OBJECT_NUMBER.items()}
 
-#: Values of a group: parent, weight, period and quota in microseconds (enum sl_group_value).
-N_GROUP_VALUES = 4
+#: Values of a group: parent, weight, period and quota in microseconds (enum sl_group_value); then, where a
+#: group has CPUs, the place of their mask, 0 for those of the parent.
+N_GROUP_VALUES, GROUP_CPUS = 4, 4
 
 
 def _struct(*rows: tuple[str, str]) -> np.dtype:

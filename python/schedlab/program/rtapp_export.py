@@ -115,7 +115,8 @@ class _Exporter:
             tasks = self.tasks()
             self.check_barriers()
         if self.program.has_groups:
-            self.notes["groups: left out"] = None
+            kept = ", but for the CPUs that their tasks have" if self.program.has_cpusets else ""
+            self.notes[f"groups: left out{kept}"] = None
         settings = self.settings()
         if self.faults:
             raise SpecError(list(self.faults.values()))
@@ -153,7 +154,7 @@ class _Exporter:
         for index, row in enumerate(self.program.task_rows):
             if row["parent"] != layout.NONE:
                 continue  # its parent's spawn is refused
-            groups.setdefault(self.identity(row), []).append(index)
+            groups.setdefault(self.identity(index), []).append(index)
         found: dict[str, dict[str, Any]] = {}
         for members in groups.values():
             row = self.program.task_rows[members[0]]
@@ -162,15 +163,17 @@ class _Exporter:
             while own in found:
                 number += 1
                 own = f"{name}-{number}"
-            found[own] = self.task(name, row, len(members))
+            found[own] = self.task(name, members[0], len(members))
         return found
 
-    def identity(self, row: np.void) -> tuple[Any, ...]:
+    def identity(self, index: int) -> tuple[Any, ...]:
         """All that tells one task of rt-app from another."""
+        row = self.program.task_rows[index]
         fields = [row[key].tobytes() for key in row.dtype.fields or () if key not in ("op_first", "affinity")]
-        return (*fields, self.program.cpus_of(row), self.tree(row))
+        return (*fields, self.program.cpus_of(index), self.tree(row))
 
-    def task(self, name: str, row: np.void, instances: int) -> dict[str, object]:
+    def task(self, name: str, index: int, instances: int) -> dict[str, object]:
+        row = self.program.task_rows[index]
         table: dict[str, object] = {}
         if instances > 1:
             table["instance"] = instances
@@ -178,7 +181,7 @@ class _Exporter:
         if delay_us:
             table["delay"] = delay_us
         table |= self.attributes(name, row)
-        if cpus := self.program.cpus_of(row):
+        if cpus := self.program.cpus_of(index):
             table["cpus"] = list(cpus)
         loop, phases = self.phases(name, self.tree(row), instances)
         if not any(phase.events for phase in phases):

@@ -81,6 +81,9 @@ def joined(programs: Sequence[Program], *, n_horizons: int = 1) -> Program:
         is_group = objects["kind"] == layout.OBJECT_NUMBER["group"]
         parents = objects["param"][is_group].astype(np.int64)
         values[parents[values[parents] != 0]] += np.uint64(n["objects"])
+        if program.has_cpusets:
+            cpus = parents + layout.GROUP_CPUS
+            values[cpus[values[cpus] != 0]] += np.uint64(n["values"] << 32)
         objects["param"][is_group] += np.uint64(n["values"])
         for table in (rows, objects):
             table["name"] += len(strings.bytes)

@@ -368,8 +368,13 @@ def show_workload(entry: dict[str, Any]) -> None:
         default = "" if value == entry["params"][name] else f" [dim](default {entry['params'][name]})[/]"
         say(f"    {escape(name)} = {escape(value)}{default}  {escape(entry['about'][name])}")
     for each in entry["classes"]:
-        parent = f", spawned by {each['parent']}" if each["parent"] else ""
-        say(f"    task {escape(each['name'])}: {each['tasks']}{escape(parent)}")
+        where = f", spawned by {each['parent']}" if each["parent"] else ""
+        where += f", in group {each['group']}" if each["group"] else ""
+        say(f"    task {escape(each['name'])}: {each['tasks']}{escape(where)}")
+    for each in entry["groups"]:
+        where = f" in {each['parent']}" if each["parent"] else ""
+        cpus = f", CPUs {', '.join(map(str, each['cpus']))}" if each["cpus"] else ""
+        say(f"    group {escape(each['name'] + where)}: weight {each['weight']}{cpus}")
 
 
 def show_metrics(entries: list[dict[str, Any]]) -> None:

@@ -61,6 +61,7 @@ class Group:
     #: `period_us`, `quota_us`: CPU time that its tasks may have in each period; `NO_QUOTA`: as they like.
     period_us: int
     quota_us: int
+    cpus: tuple[int, ...] = ()  #: CPUs of its tasks; empty: its parent's.
 
 
 @dataclass

@@ -97,7 +97,7 @@ def read_workload(
         jitter_ns=tick_ns if head.jitter is None else head.jitter,
         horizon_ns=head.horizon,
         cpus=head.cpus,
-        cpus_min=max((max(cpus) + 1 for task in tasks for cpus in _masks(task) if cpus), default=0),
+        cpus_min=max((max(cpus) + 1 for cpus in _masks(tasks, groups) if cpus), default=0),
         params=params,
         tasks=tuple(tasks),
         objects=tuple(objects),
@@ -121,9 +121,14 @@ def _tick_of(source: Source) -> int:
     return 10_000_000
 
 
-def _masks(task: Task) -> list[tuple[int, ...]]:
-    """The CPUs that it may use, and those that it gives itself or others."""
-    return [task.affinity, *(phase.cpus for phase, _ in walk(task.phases))]
+def _masks(tasks: list[Task], groups: list[Group]) -> Iterator[tuple[int, ...]]:
+    """The CPUs of each group and task, and those that a task gives itself or others."""
+    for group in groups:
+        yield group.cpus
+    for task in tasks:
+        yield task.affinity
+        for phase, _ in walk(task.phases):
+            yield phase.cpus
 
 
 def _changed(params: Mapping[str, Param]) -> str:
@@ -292,6 +297,7 @@ def _read_objects(file: _File) -> list[SyncObject]:
 
 def _read_groups(file: _File) -> list[Group]:
     groups: dict[str, Group] = {}
+    cpus_of: dict[str, set[int]] = {}  # empty: all
     for table, spot in file.tables("group", GroupTable, groups, "group"):
         if table.parent and table.parent not in groups:
             hint = did_you_mean(table.parent, groups)
@@ -301,8 +307,13 @@ def _read_groups(file: _File) -> list[Group]:
                 spot.fault(f"{key}: must be microseconds, 1 or more (got {time_ns}ns)")
         quota_us = NO_QUOTA if table.quota is None else table.quota // 1000
         groups[table.name] = Group(
-            table.name, table.parent or "", table.weight, table.period // 1000, quota_us
+            table.name, table.parent or "", table.weight, table.period // 1000, quota_us, table.cpus
         )
+        above, own = cpus_of.get(table.parent or "", set()), set(table.cpus)
+        if own and above and not above & own:
+            rest = ", ".join(map(str, sorted(above)))
+            spot.fault(f"cpus: {table.parent!r}, in which it is, has none of them, only {rest}", "cpus")
+        cpus_of[table.name] = above & own if above and own else above or own
     return [*groups.values()]
 
 

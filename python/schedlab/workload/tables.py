@@ -166,6 +166,7 @@ class GroupTable(Table):
     weight: Annotated[int, _counted(1, 10_000)] = 100
     quota: Duration | None = None
     period: Duration = 100_000_000
+    cpus: Annotated[tuple[int, ...], BeforeValidator(read_cpus)] = ()
     when: Any = None
 
 
