@@ -37,7 +37,7 @@ from schedlab.policy.find import load_policy  # noqa: E402
 
 DOCS = ROOT / "docs" / "check.md"
 SEED = 1
-NR_BATCHES = 10
+NR_BATCHES = 20
 HEAD = (
     "| policy | property | fails in worlds | search, s | size, first | size, smallest | trials | shrinking, s |\n"
     "|---|---|---|---|---|---|---|---|\n"

@@ -31,7 +31,7 @@ from schedlab.workload.spec import parse_workload
 BUGS = Path(__file__).resolve().parent / "bugs"
 FILES = sorted(BUGS.glob("*.bpf.c"))
 #: Batches of 100 worlds within which each bug is found; most need one, and one takes a 50th of a second.
-NR_BATCHES = 10
+NR_BATCHES = 20
 #: Each of its trials has a callback without end, which is stopped after a second.
 SLOW = [BUGS / "draws_sleepers.bpf.c"]
 pytestmark = pytest.mark.full

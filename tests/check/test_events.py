@@ -63,7 +63,7 @@ def test_the_other_worlds_are_those_of_before(monkeypatch):
 
 def test_a_cgroup_that_is_remembered_is_found_by_a_move_alone(monkeypatch, simulator):
     task = task_of(BUGS / "remembered_cgroup.bpf.c")
-    world, finding = do_batch(task, 0).failed[0]
+    world, finding = next(failed for number in range(10) for failed in do_batch(task, number).failed)
     assert finding.broken == "stall" and any(group.role == "mover" for group in world.groups)
     with task.laboratory() as laboratory:
         small = shrink(laboratory, world, finding, slice_ns=20 * MS).world

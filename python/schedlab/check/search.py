@@ -2,7 +2,7 @@
 """Search worlds for one that breaks a policy, on all CPUs, until the time is used up.
 
 Worlds are drawn in batches. Batch b of seed s draws the same worlds each time, whatever else
-is found, so that a number of batches can be repeated; within a batch, half of the worlds are
+is found, so that a number of batches can be repeated; within a batch, some of the worlds are
 neighbours of the one whose tasks waited longest so far, the nearest to a stall, or of the one nearest
 to what the header's `@shares` or `@priority` rules out.
 
@@ -42,6 +42,8 @@ from .world import World, change_world, draw_world, interleaved, slice_of
 BATCH_WORLDS = 100
 #: Worlds that are run at once; those after them know which of them came nearest to a stall.
 CHUNK_WORLDS = 25
+#: So many worlds are neighbours of the nearest. More of them find less: see docs/check.md, "How much it finds".
+NEIGHBOURS_SHARE = 1 / 8
 #: One world in so many is run twice, to see that both runs are equal, ...
 REPEATED_ONE_IN = 50
 #: ... and one in so many also alone, with its records judged in full.
@@ -205,7 +207,7 @@ def do_batch(
         for begin in range(0, n_worlds, CHUNK_WORLDS):
             worlds = []
             for _ in range(min(CHUNK_WORLDS, n_worlds - begin)):
-                if nearest and rng.random() < 0.5:
+                if nearest and rng.random() < NEIGHBOURS_SHARE:
                     _, near = rng.choice([*nearest.values()]) if len(nearest) > 1 else nearest["wait"]
                     world = change_world(rng, near, policy, values)
                 else:
