@@ -280,8 +280,8 @@ static bool enter_table(struct sl_cpu *this_cpu, struct sl_task *t)
 }
 
 /*
- * ops.init_task(), ops.enable() and ops.set_weight() of a task that is new to the
- * policy. @is_fork: the task is new itself. A failure is the policy's; @t goes on. On Linux
+ * ops.init_task(), ops.enable(), ops.set_weight() and, unless the task is new itself (@is_fork),
+ * ops.set_cpumask() of a task that is new to the policy. A failure is the policy's; @t goes on. On Linux
  * it is ops.enable() that gives a task its weight, which later policies find.
  */
 static void init_task(struct sl_cpu *this_cpu, struct sl_task *t, bool is_fork)
@@ -308,6 +308,9 @@ static void init_task(struct sl_cpu *this_cpu, struct sl_task *t, bool is_fork)
 	WRITE_ONCE(t->p.scx.weight, READ_ONCE(t->weight));
 	SL_CALL_LOADED(this_cpu, enable, t, &t->p);
 	SL_CALL_LOADED(this_cpu, set_weight, t, &t->p, t->p.scx.weight);
+	/* It comes from another class, in which they could change. */
+	if (!is_fork)
+		SL_CALL_LOADED(this_cpu, set_cpumask, t, &t->p, READ_ONCE(t->p.cpus_ptr));
 }
 
 /* And its end: of the task, or of the policy. @is_new: it was never started. */
