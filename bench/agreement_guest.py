@@ -13,6 +13,7 @@ Slices are no multiples of the tick: one that ends just at a tick ends one tick 
 where switching takes a microsecond, and the simulator's takes none. A lottery draws
 from the policy's own register on both sides, since the kernel's numbers are others.
 A task's arrival is a wake-up on both sides: the guest's processes exist before it.
+The simulator is told when the kernel's own threads had the CPU.
 
 Read next: agreement_bounds.py, what agreement is; docs/agreement.md.
 """
@@ -31,6 +32,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from unittest import mock
+
+import numpy as np
 
 from agreement_bounds import (
     Cell,
@@ -55,7 +58,7 @@ from schedlab.policy.build import build_policy
 from schedlab.policy.find import load_policy
 from schedlab.program.compiler import compile_workload
 from schedlab.records import ftrace
-from schedlab.records.file import read_records
+from schedlab.records.file import Kind, Overhead, Records, read_records
 from schedlab.workload.find import load_workload
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -76,9 +79,9 @@ KNOBS = {
     "rt_rr": {"slice_ns": 99_000_000},
     "stride": {"slice_ns": 9_000_000},
 }
-#: About what a system call, the start of a process, its end and a timer take while
+#: About what a system call, the start of a process, its end, a timer and a switch take while
 #: instructions are counted and events traced: the tasks' CPU times under fifo say so.
-COSTS = {"call_ns": 5_000, "start_ns": 15_000, "exit_ns": 95_000, "wakeup_ns": 800}
+COSTS = {"call_ns": 5_000, "start_ns": 15_000, "exit_ns": 95_000, "wakeup_ns": 800, "switch_ns": 1_000}
 #: A process of the guest exists, asleep, before it arrives.
 ARRIVALS = ("--arrivals", "wake")
 
@@ -141,6 +144,34 @@ def in_simulator(run: Run, session, *, seed_more: int = 0, costs: dict | None = 
         return read_records(job.records)
 
 
+def stolen(events: np.ndarray) -> np.ndarray:
+    """Which records say that a real-time task had the CPU."""
+    return (events["kind"] == Kind.OVERHEAD) & (events["flags"] == Overhead.STOLEN)
+
+
+def above(real: Records) -> list[tuple[str, str]]:
+    """The kernel's own threads in the guest, which are real-time tasks, as the simulator's option."""
+    mine = real.events[stolen(real.events)]
+    spans = [f"{e['cpu']}:{e['t_ns'] - e['arg']}:{e['arg']}" for e in mine if e["t_ns"] >= e["arg"]]
+    return [("--above", ",".join(spans))] if spans else []
+
+
+def joined(records: Records) -> Records:
+    """The turn of a task that goes on after a real-time task is one, as in what the guest traces."""
+    events = records.events.copy()
+    is_kept = np.ones(len(events), bool)
+    turns = np.flatnonzero(np.isin(events["kind"], (Kind.RUN, Kind.STOP)))
+    for stop, run, end in zip(turns[:-2], turns[1:-1], turns[2:], strict=True):
+        if (
+            events["kind"][stop] == Kind.STOP
+            and events["task"][stop] == events["task"][run]
+            and stolen(events[stop:run]).any()
+        ):
+            is_kept[[stop, run]] = False
+            events["arg"][end] += events["arg"][stop]
+    return replace(records, events=events[is_kept])
+
+
 def _done(session, job: Job) -> None:
     """Have a host do a job."""
     outcome = session.run(job)
@@ -169,8 +200,8 @@ def compare(workload: str, policy: str, seeds, *, costs: dict[str, int] = COSTS)
         pairs = []
         for run, records in zip(runs, real, strict=True):
             pairs.append(Pair(workload, policy))
-            simulated = in_simulator(run, session, seed_more=seed_more, costs=charged)
-            measure(pairs[-1], run.program, (records, simulated), TICK_NS)
+            simulated = in_simulator(run, session, seed_more=seed_more, costs=charged, options=above(records))
+            measure(pairs[-1], run.program, (records, joined(simulated)), TICK_NS)
         return over_seeds(pairs, TICK_NS)
 
     with closing(SimHost().session(timeout_seconds=TIMEOUT_SECONDS)) as session:
@@ -189,7 +220,8 @@ def compare(workload: str, policy: str, seeds, *, costs: dict[str, int] = COSTS)
 def first(run: Run) -> list[str]:
     """Lines that show the first decision that differs, with what the table charges."""
     with closing(SimHost().session(timeout_seconds=TIMEOUT_SECONDS)) as session:
-        both = in_guest(run), in_simulator(run, session, costs=COSTS)
+        real = in_guest(run)
+        both = real, joined(in_simulator(run, session, costs=COSTS, options=above(real)))
     return [f"{run.workload} under {run.policy}, seed {run.seed}:", *first_difference(both, run.program)]
 
 

@@ -22,7 +22,6 @@ import re
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
@@ -40,13 +39,13 @@ from agreement_bounds import (
     variations,
     write_table,
 )
-from agreement_guest import COSTS, TIMEOUT_SECONDS, Run, in_guest, in_simulator
+from agreement_guest import COSTS, TIMEOUT_SECONDS, Run, above, in_guest, in_simulator, joined
 from schedlab import paths
 from schedlab.errors import SchedlabError
 from schedlab.hosts.guest.policies import TICK_NS
 from schedlab.hosts.guest.verify import reason_of
 from schedlab.hosts.sim import SimHost
-from schedlab.records.file import Kind, Overhead, Records
+from schedlab.records.file import Kind, Records
 from upstream import IN_C, PAGE, WITH_RUST, first_error, source_of
 
 #: Workload of tests/linux/agreement, and CPUs.
@@ -94,33 +93,6 @@ def difference(runs: list[Run], one: list, other: list) -> Pair:
     return over_seeds(pairs, TICK_NS)
 
 
-def stolen(events: np.ndarray) -> np.ndarray:
-    """Which records say that a real-time task had the CPU."""
-    return (events["kind"] == Kind.OVERHEAD) & (events["flags"] == Overhead.STOLEN)
-
-
-def above(real: Records) -> str:
-    """The kernel's own threads in the guest, which are real-time tasks, as the simulator's option."""
-    mine = real.events[stolen(real.events)]
-    return ",".join(f"{e['cpu']}:{e['t_ns'] - e['arg']}:{e['arg']}" for e in mine if e["t_ns"] >= e["arg"])
-
-
-def joined(records: Records) -> Records:
-    """The turn of a task that goes on after a real-time task is one, as in what the guest traces."""
-    events = records.events.copy()
-    is_kept = np.ones(len(events), bool)
-    turns = np.flatnonzero(np.isin(events["kind"], (Kind.RUN, Kind.STOP)))
-    for stop, run, end in zip(turns[:-2], turns[1:-1], turns[2:], strict=True):
-        if (
-            events["kind"][stop] == Kind.STOP
-            and events["task"][stop] == events["task"][run]
-            and stolen(events[stop:run]).any()
-        ):
-            is_kept[[stop, run]] = False
-            events["arg"][end] += events["arg"][stop]
-    return replace(records, events=events[is_kept])
-
-
 def used_ns(records: Records) -> np.ndarray:
     """CPU time of each task."""
     stops = records.events[records.events["kind"] == Kind.STOP]
@@ -146,7 +118,7 @@ def agreement(workload: str, source: Path) -> tuple[str, str]:
                         session,
                         seed_more=seed_more,
                         costs=costs,
-                        options=[*LIKE_THE_GUEST, *([("--above", text)] if (text := above(records)) else [])],
+                        options=[*LIKE_THE_GUEST, *above(records)],
                     )
                 )
                 for run, records in zip(runs, real, strict=True)

@@ -84,8 +84,11 @@ def both(answers, agreement, runs, tmp_path_factory):
             assert (answer.fatal, answer.results, answer.n_left) == ([], {}, 0)
             events, end_ns = trace_records(answer.trace)
             write_records(path, events, n_cpus=1, tick_ns=guest.TICK_NS, end_ns=end_ns)
-            simulated = agreement.in_simulator(runs[row], session, costs=agreement.COSTS)
-            found[row] = read_records(path), simulated
+            real = read_records(path)
+            simulated = agreement.in_simulator(
+                runs[row], session, costs=agreement.COSTS, options=agreement.above(real)
+            )
+            found[row] = real, agreement.joined(simulated)
             path.unlink()
     return found
 
