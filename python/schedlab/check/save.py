@@ -168,7 +168,7 @@ def try_on_linux(saved: Saved, world: World, finding: Finding, built: BuiltPolic
     if saved.run is None:
         return replace(
             saved,
-            on_linux="not tried on Linux: invariants, virtual times, chosen interleavings and events are schedlab's",
+            on_linux="not tried on Linux: invariants, virtual times, ignored errors, chosen interleavings and events are schedlab's",
         )
     source = saved.world or (world.given.path if world.given else None)
     if source is None or world.topology or world.n_cpus > LINUX_CPUS_MAX:
