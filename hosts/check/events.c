@@ -248,14 +248,14 @@ static void begin_event(struct event *e)
 /* Something is due now. */
 void check_machine_event(void)
 {
-	if (restart_at_ns == sim_now_ns && !sim.result->error_kind)
+	if (restart_at_ns && restart_at_ns == sim_now_ns && !sim.result->error_kind)
 		load_again();
 	for (u32 i = 0; i < nr_events && !sim.is_over; i++) {
 		struct event *e = &events[i];
 
 		if (!e->has_begun && e->at_ns == sim_now_ns && e->kind < THREAD)
 			begin_event(e);
-		else if (e->is_over || e->due_ns != sim_now_ns)
+		else if (!e->has_begun || e->is_over || e->due_ns != sim_now_ns)
 			continue;
 		else if (e->kind == PIN)
 			unpin_task(e);

@@ -595,6 +595,8 @@ class RunResult(_Named, total=False):
     capacity: str
     above: list[str]
     offline: list[str]
+    events: str  # of the workload, as hosts/check/events.c takes them; missing: none
+    interleave: str
     is_parallel: bool
     is_sandboxed: bool
     are_threads: bool

@@ -5,6 +5,7 @@ accuse no sound policy.
 
 from __future__ import annotations
 
+import json
 import random
 import re
 from dataclasses import replace
@@ -12,7 +13,6 @@ from dataclasses import replace
 import pytest
 
 from schedlab.check import world as worlds
-from schedlab.check.events import KINDS, OF_CPU, Event, read_events
 from schedlab.check.save import read_world, save
 from schedlab.check.search import do_batch
 from schedlab.check.shrink import _on_cpus, _without, shrink
@@ -27,8 +27,9 @@ from schedlab.check.world import (
     interleaved,
     to_toml,
 )  # fmt: skip
-from schedlab.errors import UsageError
+from schedlab.errors import SpecError
 from schedlab.policy.find import load_policy
+from schedlab.workload.events import KINDS, OF_CPU, Event, read_events
 
 from .test_check import BUGS, FILES, check, task_of
 
@@ -182,12 +183,14 @@ def test_a_world_with_events_is_repeated_by_its_file(tmp_path, simulator):
     world, finding = next(failed for batch in batches for failed in batch.failed)
     world = replace(world, horizon_ns=finding.horizon_ns)
     saved = save(world, finding, task_of(bug).built, tmp_path, number=1)
-    assert saved.run is None and saved.world is not None
+    assert saved.run and saved.world and saved.run_command.startswith("schedlab run ")
+    run = json.loads((saved.run / "run.json").read_text())
+    assert (run["status"], run["error"], run["events"]) == ("failed", finding.text, world.machine_events)
     assert read_world(saved.world).events == read_events(world.machine_events)
     done = check(bug, "--replay", saved.world, cwd=tmp_path)
     assert done.returncode == 1 and "Event: from " in done.stdout
-    saved.world.write_text(saved.world.read_text().replace("fail:", "boil:"))
-    with pytest.raises(UsageError, match="says how it is run"):
+    saved.world.write_text(saved.world.read_text().replace('"fail"', '"boil"'))
+    with pytest.raises(SpecError, match="unknown event 'boil'"):
         read_world(saved.world)
 
 

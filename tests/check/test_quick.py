@@ -15,7 +15,6 @@ import pytest
 
 from schedlab.check.encode import encode, program_of
 from schedlab.check.quick import Worlds
-from schedlab.check.races import compile_for_races
 from schedlab.check.shrink import simpler_worlds
 from schedlab.check.trial import Laboratory
 from schedlab.check.world import (
@@ -31,6 +30,7 @@ from schedlab.check.world import (
 )
 from schedlab.policy.build import build_policy
 from schedlab.policy.find import load_policy
+from schedlab.policy.races import compile_for_races
 from schedlab.program.compiler import compile_workload
 from schedlab.workload.spec import parse_workload
 

@@ -8,6 +8,7 @@ import random
 import re
 import shutil
 import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -202,7 +203,10 @@ def test_command_finds_shows_and_repeats_a_lost_update(tmp_path, simulator):
     answer = json.loads(again.stdout)
     assert again.returncode == 1 and [each["property"] for each in answer["found"]] == ["race"]
     assert answer["found"][0]["interleaving"].count(">") <= 10
-    assert "--replay" in answer["found"][0]["run_command"]
+    said = subprocess.run([sys.executable, "-m", *answer["found"][0]["run_command"].split()], cwd=tmp_path,
+                          capture_output=True, text=True)  # fmt: skip
+    assert said.returncode == 1 and "an update of nr_enqueued is lost: CPU" in " ".join(said.stdout.split())
+    assert f"torn_counter.bpf.c:{line.partition(':')[0]}" in "".join(said.stdout.split())
     fixed = check(variant(tmp_path, "__sync_fetch_and_add(&nr_enqueued, 1);"), "--replay", file, cwd=tmp_path)
     assert fixed.returncode == 0, fixed.stdout
 

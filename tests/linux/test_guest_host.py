@@ -99,6 +99,15 @@ def test_error_of_the_kernel_names_the_line(runs, name):
     assert re.search(pattern, run["error"]), run["error"]
 
 
+@pytest.mark.full
+def test_an_event_of_the_workload_is_that_of_the_option(guest_parts, workload, tmp_path):
+    event = '\n[[event]]\nkind = "take"\ncpu = 0\nat = "5ms"\ntime = "20ms"\n'
+    (tmp_path / "little.toml").write_text(workload.read_text() + event)
+    of_workload = do(tmp_path / "one", tmp_path / "little.toml", ["rr"])["rr"]
+    of_option = do(tmp_path / "two", workload, ["rr"], above=["0:5ms:20ms"])["rr"]
+    assert of_workload["error"] is None and of_workload["record_hash"] == of_option["record_hash"]
+
+
 ONLY_LINUX = """
 #include <scx/common.bpf.h>
 #ifndef __bpf__

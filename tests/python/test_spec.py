@@ -261,6 +261,12 @@ BAD = {
     "read": (task('{read = {bytes = "1KiB", sync = 1}}'), "sync must be true or false"),
     "read chunk": (task('{read = {bytes = "1KiB", chunk = 0}}'), "chunk must be from 1 B"),
     "too many": (task(RUN, "count = 1_000_000") + task(RUN, "count = 1", name="b"), "1000001 tasks in all"),
+    "event": (task(RUN) + '[[event]]\nkind = "ofline"\n', "kind: unknown event 'ofline' (did you mean 'offline'?)"),
+    "event key": (task(RUN) + '[[event]]\nkind = "reload"\ncpu = 1\ntime = "1ms"\n', "cpu: 'reload' has none; it has at, time"),
+    "event missing": (task(RUN) + '[[event]]\nkind = "take"\ncpu = 1\n', "event number 1: key 'time' is missing"),
+    "event cpu 0": (task(RUN) + '[[event]]\nkind = "offline"\ncpu = 0\ntime = "1ms"\n', "the first CPU cannot be offline"),
+    "event task": (task(RUN) + '[[event]]\nkind = "thread"\ntask = "b"\n', "task: unknown task 'b'"),
+    "events": (task(RUN, "count = 65") + '[[event]]\nkind = "thread"\ntask = "a"\n', "at most 64 events (got 65)"),
     "expected": (task(RUN) + '[[expected]]\npolicy = "rr"\nfinish = {b = "1ms"}', "expected: unknown task 'b'"),
 }  # fmt: skip
 

@@ -1,45 +1,93 @@
 # SPDX-License-Identifier: MIT
-"""Wake-ups come when they are due, and those of one instant in the order they were asked for."""
+"""What happens to the machine, as a workload says it: `[[event]]`."""
 
 from __future__ import annotations
 
-import random
+import json
+from pathlib import Path
 
-import numpy as np
+import pytest
 
-from schedlab.records.file import Kind, Stop
-from sim.simulated import simulated
+import schedlab
+from schedlab.errors import UsageError
+from schedlab.workload.events import KINDS
 
-ROUNDS = 3
-HEAD = """
+WORKLOAD = """
 [workload]
-title = "Many sleep"
-question = "Who wakes first?"
-jitter = "0ms"
+cpus = 2
+jitter = "0s"
 tick = "1ms"
-"""
-TASK = """
 [[task]]
-name = "t{number}"
-phases = [{{loop = {rounds}, do = [{{run = "1us"}}, {{sleep = "{sleep_us}us"}}]}}]
+name = "s"
+count = 3
+phases = [{loop = 20, do = [{run = "3ms"}, {sleep = "1ms"}]}]
+[[task]]
+name = "b"
+affinity = [1]
+phases = [{run = "40ms"}]
 """
+KEYS = {
+    "take": 'cpu = 1\nat = "5ms"\ntime = "20ms"', "offline": 'cpu = 1\nat = "5ms"\ntime = "20ms"',
+    "pin": 'cpu = 1\nat = "5ms"\ntime = "10ms"', "kick": 'cpu = 0\nat = "5ms"\ntime = "10ms"',
+    "reload": 'at = "20ms"\ntime = "5ms"', "fail": "calls = 1", "exit": 'time = "7ms"', "thread": 'task = "b"',
+    "skew": 'cpu = 1\ntime = "50ns"', "start": 'time = "2h"',
+}  # fmt: skip
+AT_ONCE = {
+    "take": 'cpu = 1\ntime = "5ms"',
+    "pin": 'cpu = 0\ntime = "10ms"',
+    "fail": "",
+    "kick": 'cpu = 0\ntime = "1ms"',
+}
 
 
-def sleeps_us() -> list[int]:
-    """One late wake-up before many in order, then many in none, equal ones among them."""
-    draw = random.Random(1)
-    return [9_000_000] + 1_500 * [5_000] + [9_000_000] + [draw.randrange(3_000, 6_000) for _ in range(1_000)]
+def run(folder: Path, text: str, policy: str = "rr", **more) -> dict:
+    """The run of a workload."""
+    (folder / "w.toml").write_text(WORKLOAD + text)
+    result = schedlab.run(folder / "w.toml", policy, out=folder / "out", **more)
+    return json.loads((Path(result.runs["directory"][0]) / "run.json").read_text())
 
 
-def test_wake_ups_come_when_due_and_equal_ones_in_order(simulator, tmp_path):
-    sleeps = sleeps_us()
-    text = HEAD + "".join(TASK.format(number=n, rounds=ROUNDS, sleep_us=us) for n, us in enumerate(sleeps))
-    events = simulated(simulator, tmp_path, text, "fifo").records.events
-    began = events[(events["kind"] == Kind.STOP) & (events["flags"] == Stop.BLOCKED)]
-    woken = events[events["kind"] == Kind.WAKE]
-    assert len(woken) == ROUNDS * len(sleeps)
-    due_ns = began["t_ns"] + 1_000 * np.asarray(sleeps, np.uint64)[began["task"] - 1]
-    order = np.argsort(due_ns, kind="stable")
-    assert len(np.unique(due_ns)) < len(due_ns)
-    assert np.array_equal(woken["t_ns"], due_ns[order])
-    assert np.array_equal(woken["task"], began["task"][order])
+def event(kind: str) -> str:
+    """The table of one."""
+    return f'[[event]]\nkind = "{kind}"\n{KEYS[kind]}\n'
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_of_event_is_in_the_run(kind, tmp_path, simulator):
+    said = run(tmp_path, event(kind))
+    assert (said["error"], said["consistency"], said["events"].partition(":")[0]) == (None, "ok", kind)
+    plain = run(tmp_path, "")
+    assert "events" not in plain
+    changes = kind in ("take", "offline", "exit")
+    assert (said["metrics"]["makespan_ns"] > plain["metrics"]["makespan_ns"]) is changes
+
+
+def test_a_cpu_is_taken_as_by_the_option(tmp_path, simulator):
+    named, given = run(tmp_path, event("take")), run(tmp_path, "", above=["1:5ms:20ms"])
+    assert named["metrics"] == given["metrics"]
+
+
+def test_events_at_once_at_the_beginning(tmp_path, simulator):
+    """One that comes later has not begun by then."""
+    first = "".join(f"[[event]]\nkind = {kind!r}\n{keys}\n" for kind, keys in AT_ONCE.items())
+    assert run(tmp_path, first + event("pin") + event("reload"))["error"] is None
+
+
+def test_hosts_without_an_event_refuse_it_by_name(tmp_path):
+    for host in ("uthreads", "kernel", "linux", "wasm"):
+        with pytest.raises(
+            UsageError, match="workload 'w' has events of kind take, kick, which only --host sim has"
+        ):
+            run(tmp_path, event("take") + event("kick"), host=host)
+    with pytest.raises(UsageError, match="has events of kind kick, which"):
+        run(tmp_path, event("take") + event("kick"), host="guest")
+    with pytest.raises(UsageError, match="has events of kind take, which .* not in its sandbox"):
+        run(tmp_path, event("take"), sandbox=True)
+    (tmp_path / "i.toml").write_text(WORKLOAD.replace("cpus = 2", 'cpus = 2\ninterleaving = "1:5"'))
+    with pytest.raises(UsageError, match="workload 'i' has an interleaving, which only --host sim has"):
+        schedlab.run(tmp_path / "i.toml", "rr", host="guest", out=tmp_path / "out")
+
+
+def test_a_cpu_that_the_machine_lacks_is_refused(tmp_path, simulator):
+    with pytest.raises(UsageError, match="needs at least 2 CPUs"):
+        run(tmp_path, event("take"), cpus=1)

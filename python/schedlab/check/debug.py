@@ -22,6 +22,7 @@ from .. import paths
 from ..errors import NotFoundError, SchedlabError, UnavailableError, UsageError
 from ..hosts.host import Job
 from ..hosts.kinds import job_arguments
+from ..hosts.sim import program_of
 from ..policy.build import build_policy, compile_policy
 from ..policy.find import load_policy
 from ..program.file import find_program_file
@@ -44,6 +45,10 @@ def read_run(folder: Path) -> dict[str, Any]:
     if run.get("host") != "sim":
         raise UsageError(
             f"{folder}: a run of host {run.get('host')!r} does not repeat itself exactly; debug one of --host sim"
+        )
+    if run.get("interleave"):
+        raise UsageError(
+            f"{folder}: its CPUs interleave, which gdb does not follow; see what `schedlab check` said of it"
         )
     if not run.get("source"):
         raise UsageError(f"{folder}: no policy has run there ({run.get('error') or 'no source was kept'})")
@@ -70,7 +75,7 @@ def simulator_words(folder: Path, run: Mapping[str, Any], scratch: Path) -> list
             label="debug", policy=built, program=program, records=records, n_cpus=run["cpus"], seed=run["seed"],
             tick_ns=run["tick_ns"], options=options_of_run(run, are_roots_woken=are_roots_woken),
         )  # fmt: skip
-        words = [str(paths.simulator()), "--no-fork", "--policy", str(compiled), *job_arguments(job)]
+        words = [str(program_of(job)), "--no-fork", "--policy", str(compiled), *job_arguments(job)]
         subprocess.run(words, capture_output=True, check=False, timeout=SECONDS_MAX)
         if wanted is None or (records.is_file() and hash_file(records) == wanted):
             at = words.index("--records")

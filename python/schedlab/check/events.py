@@ -1,21 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""What happens to the machine of a world, beside what its tasks do.
-
-        Event -> "take:1@20000000+5000000" -> hosts/check/events.c
+"""Draw what happens to the machine of a world, beside what its tasks do.
 
 Most schedulers that failed on users' machines, and not in tests, did so when one of these happened.
-Invariant: each event ends, so that none keeps a task waiting indefinitely.
-Read next: hosts/check/events.c.
+Read next: workload/events.py, what there is.
 """
 
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
-from ..units import format_duration
+from ..workload.events import KINDS, OF_CPU, Event
 
 #: So many worlds have some.
 EVENTS_SHARE = 1 / 12
@@ -26,44 +21,8 @@ STARTED_SHARE = 1 / 12
 #: ... by so much: as much as caches, and machines whose counters were set one after the other, leave.
 SKEWS_NS = (50, 1_000, 10_000)
 _MS = 1_000_000
-#: Kinds, and what each is to a person; `{which}`, `{at}` and `{time}` are filled in.
-KINDS = {
-    "take": "CPU {which} is a higher class's from {at} on, for {time}",
-    "offline": "CPU {which} is offline from {at} on, for {time}",
-    "pin": "the task that runs on CPU {which} at {at} disables migration for {time}",
-    "kick": "kicks of CPU {which} that are sent within {time} from {at} on arrive when that is over",
-    "reload": "the policy is unloaded at {at}, and loaded again after {time}",
-    "fail": "from {at} on, the helper call that may fail after {which} others does",
-    "exit": "the end of each task takes {time}",
-    "thread": "task {which}, from 0, is a kernel thread",
-    "skew": "scx_bpf_now() is {time} ahead on CPU {which}",
-    "start": "clocks read {time} at the beginning",
-}
 #: Those of which no task waits for longer.
 HARMLESS = ("skew", "start")
-#: Those whose `which` is a CPU; there may be several.
-OF_CPU = ("take", "offline", "pin", "kick", "skew")
-_TEXT = re.compile(r"(\w+):(\d+)@(\d+)\+(\d+)")
-
-
-@dataclass(frozen=True)
-class Event:
-    """Something that happens once, or to each task."""
-
-    kind: str  #: Of `KINDS`.
-    which: int  #: A CPU; of `fail`, how many calls do not; of `thread`, a task.
-    at_ns: int
-    time_ns: int
-
-    def __str__(self) -> str:
-        """As hosts/check takes it."""
-        return f"{self.kind}:{self.which}@{self.at_ns}+{self.time_ns}"
-
-    @property
-    def sentence(self) -> str:
-        """What a person reads."""
-        at, time = format_duration(self.at_ns), format_duration(self.time_ns)
-        return KINDS[self.kind].format(which=self.which, at=at, time=time)
 
 
 def draw_events(rng: random.Random, n_cpus: int, time: Callable[[], int]) -> tuple[tuple[Event, ...], bool]:
@@ -97,17 +56,6 @@ def draw_start(rng: random.Random) -> tuple[Event, ...]:
     """Draw what the clocks read at first: shortly before 2^32 us, or ms, or 104 days; an hour is the least."""
     begin_ns = rng.choice((1000 << 32, 1000 << 32, 1_000_000 << 32, 1 << 53))
     return (Event("start", 0, 0, begin_ns - rng.choice((0, 1, 5 * _MS, 100 * _MS, 500 * _MS))),)
-
-
-def read_events(text: str) -> tuple[Event, ...]:
-    """Read what `str` has written of several, with commas; ValueError where it is none."""
-    events = []
-    for part in filter(None, text.split(",")):
-        found = _TEXT.fullmatch(part)
-        if found is None or found[1] not in KINDS:
-            raise ValueError(part)
-        events.append(Event(found[1], int(found[2]), int(found[3]), int(found[4])))
-    return tuple(events)
 
 
 def without_cpus(events: tuple[Event, ...], n_cpus: int) -> tuple[Event, ...]:

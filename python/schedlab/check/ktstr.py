@@ -103,6 +103,8 @@ def export_ktstr(workload_name: str, scheduler: str, folder: Path, *, seed: int 
         notes.append(f"{', '.join(lost)} of tasks: left out, since only a loader of the policy could tell it")
     if program.has_groups:
         notes.append("groups: left out")
+    if workload.happens:
+        notes.append(f"{workload.happens}: left out")
     name = re.sub(r"\W", "_", Path(workload_name).stem.lower())
     name = name if name[0].isalpha() else f"w_{name}"
     seconds = -(-workload.horizon_ns // 10**9)

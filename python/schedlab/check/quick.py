@@ -25,8 +25,8 @@ from ..errors import SchedlabError
 from ..hosts.process import Supervised
 from ..policy.build import BuiltPolicy
 from ..policy.launch_file import for_machine
+from ..policy.races import Places
 from .encode import program_of
-from .races import Places
 from .world import World
 
 #: What is sent at once has to fit into a pipe, so that neither side waits for the other.

@@ -22,8 +22,8 @@ from .. import api
 from ..errors import NotFoundError, SchedlabError, UsageError
 from ..files import write_text
 from ..policy.build import BuiltPolicy
+from ..workload.events import IN_GUEST, read_events
 from ..workload.find import load_workload
-from .events import read_events
 from .relations import RELATIONS
 from .search import Found
 from .trial import Finding, broken_by
@@ -96,10 +96,13 @@ def save(
         options += ["--set", f"{key}={words}"]
     machine = ["--cpus", str(world.n_cpus), "--seed", str(world.seed)]
     run_command = shlex.join(["schedlab", "run", name, "--policy", policy, *machine, *options])
-    # What `schedlab run` does not do.
-    events = world.machine_events
+    # A workload that was given has a file of its own, which says nothing of what is drawn here.
+    is_drawn = bool(
+        world.given and (world.events != world.given.events or world.interleaving != world.given.interleaving)
+    )
+    # What `schedlab run` does not hold.
     tested = ("invariant", "ignored-error", "vtime")
-    is_of_check = bool(world.interleaving or events) or finding.broken in (*tested, *RELATIONS)
+    is_of_check = is_drawn or finding.broken in (*tested, *RELATIONS)
     is_judged_by_check = is_of_check or finding.broken in PROMISED
     replay = shlex.join(["schedlab", "check", policy, "--replay", str(path) if is_of_check else name])
     if is_judged_by_check:
@@ -109,11 +112,11 @@ def save(
             "property": finding.broken, "topology": world.topology, "seed": world.seed,
             "settings": dict(world.settings),
         }  # fmt: skip
-        how |= {key: text for key, text in (("interleaving", world.interleaving), ("events", events)) if text}
         if finding.broken in RELATIONS:
             how["groups"] = [asdict(group) for group in world.groups]  # another run of it is made of these
         if world.given:
             how |= {"workload": str(source or workload_name), "cpus": world.n_cpus}
+            how |= {"interleaving": world.interleaving, "events": world.machine_events}
         head = (
             f"# {finding.broken}: {finding.text.splitlines()[0]}\n# {run_command}\n{MARK}{json.dumps(how)}\n"
         )
@@ -165,11 +168,11 @@ def try_on_linux(saved: Saved, world: World, finding: Finding, built: BuiltPolic
     """Run a failure in a real kernel: it is confirmed, not seen, or why it could not be tried."""
     from ..hosts.guest.host import REFUSED
 
-    if saved.run is None:
-        return replace(
-            saved,
-            on_linux="not tried on Linux: invariants, virtual times, ignored errors, chosen interleavings and events are schedlab's",
-        )
+    alone = {event.kind for event in read_events(world.machine_events)} - {*IN_GUEST}
+    what = f"events of kind {', '.join(sorted(alone))}" if alone else "chosen interleavings" if world.interleaving else ""
+    if what or saved.run is None:
+        what = what or "invariants, virtual times, ignored errors, and events beside a given workload"
+        return replace(saved, on_linux=f"not tried on Linux: {what} are schedlab's")
     source = saved.world or (world.given.path if world.given else None)
     if source is None or world.topology or world.n_cpus > LINUX_CPUS_MAX:
         return replace(
@@ -208,7 +211,7 @@ def read_world(path: Path) -> World:
         how = json.loads(marked[0].removeprefix(MARK))
         settings = tuple((str(key), int(value)) for key, value in how["settings"].items())
         topology, seed = str(how["topology"]), int(how["seed"])
-        interleaving, events = str(how.get("interleaving", "")), read_events(str(how.get("events", "")))
+        given = str(how.get("interleaving", "")), read_events(str(how.get("events", "")))
         source, n_cpus = str(how.get("workload", path)), int(how.get("cpus", 0))
         groups = tuple(map(_read_group, how.get("groups", ())))
     except (IndexError, ValueError, KeyError, AttributeError, TypeError) as error:
@@ -216,6 +219,8 @@ def read_world(path: Path) -> World:
             f"{path}: no line '{MARK.strip()} {{...}}' says how it is run; give it with --workload instead"
         ) from error
     workload = load_workload(source)
+    is_given = "events" in how or "interleaving" in how
+    interleaving, events = given if is_given else (workload.interleaving, workload.events)
     if groups:
         world = World(
             workload.cpus,
@@ -225,7 +230,7 @@ def read_world(path: Path) -> World:
             settings,
             seed,
             workload.horizon_ns,
-            events=events,
+            events=tuple(event for event in events if event.kind != "thread"),
         )
         if _body(to_toml(world)) != _body(text):
             raise UsageError(

@@ -32,6 +32,7 @@ from ..metrics.dictionary import find_metric
 from ..policy.answers import ANSWERS_FLAG, IGNORED
 from ..policy.build import BuiltPolicy, came_compiled, compile_policy
 from ..policy.invariants import BROKEN, CHECK_FLAG, LEAPS, has_tests
+from ..policy.races import compile_for_races
 from ..program.file import read_program
 from ..records.file import hash_file, read_records
 from ..runs.judge import Judge
@@ -39,7 +40,6 @@ from .coverage import compile_covered, map_of
 from .encode import program_of
 from .promises import Promise, promises_of, words_of
 from .quick import Answer, Worlds
-from .races import InterleavingSession, compile_for_races
 from .relations import RELATIONS, Relation, relations_of
 from .world import MS, World
 
@@ -176,7 +176,7 @@ class Laboratory:
         self._folder = Path(tempfile.mkdtemp(prefix="schedlab-check-"))
         self._session = self._host.session(timeout_seconds=RUN_SECONDS)
         self._others = self._host.session(timeout_seconds=RUN_SECONDS)
-        self._interleaving = InterleavingSession(timeout_seconds=RUN_SECONDS)
+        self._interleaving = self._host.session(timeout_seconds=RUN_SECONDS)
         self._quick: dict[bool, Worlds] = {}
         self._compiled_for_races: Path | None = None
 
@@ -389,13 +389,9 @@ class Laboratory:
             ),
         )
         if world.interleaving and other is None:
-            outcome = self._interleaving.run(
-                replace(job, policy=replace(built, shared_object=self._for_races()))
-            )
-        elif events:
-            outcome = self._interleaving.run(job)
-        else:
-            outcome = (self._session if other is None else self._others).run(job)
+            job = replace(job, policy=replace(built, shared_object=self._for_races()))
+        own = self._interleaving if world.interleaving or events else self._session
+        outcome = (own if other is None else self._others).run(job)
         verdict: dict[str, Any] = {"error": None, "error_kind": None, "metrics": {}}
         if is_judged and outcome.error is None:
             judge = Judge(

@@ -24,17 +24,9 @@ from dataclasses import dataclass, replace
 
 from ..policy.find import Knob, Policy
 from ..units import format_duration
+from ..workload.events import Event
 from ..workload.model import Workload
-from .events import (
-    EVENTS_SHARE,
-    HARMLESS,
-    SKEWED_SHARE,
-    STARTED_SHARE,
-    Event,
-    draw_events,
-    draw_skews,
-    draw_start,
-)
+from .events import EVENTS_SHARE, HARMLESS, SKEWED_SHARE, STARTED_SHARE, draw_events, draw_skews, draw_start
 from .races import draw_interleaving, n_switches
 
 MS = 1_000_000
@@ -409,6 +401,7 @@ def to_toml(
         "[workload]", f'title = "{title}"', 'question = "Does every task get its turn?"',
         f'tick = "{format_duration(world.tick_ns)}"', f"cpus = {world.n_cpus}", 'jitter = "0s"',
         f'horizon = "{format_duration(horizon_ns or world.horizon_ns)}"',
+        *([f'interleaving = "{world.interleaving}"'] if world.interleaving else []),
     ]  # fmt: skip
     objects = [line for name in world.cgroups for line in ("", "[[group]]", f'name = "{name}"')]
     tasks: list[str] = []
@@ -419,7 +412,11 @@ def to_toml(
         tasks += _tasks_of(world, group, name)
     if any(phase.verb == "locked" for group in world.groups for phase in group.phases):
         objects += ["", "[[lock]]", 'name = "m"']
-    return "\n".join([*lines, *objects, *tasks]) + "\n"
+    happens = [line for event in world.events for line in event.lines()]
+    for name, group in zip(world.targets, world.groups, strict=True):
+        if group.role == "kthread":
+            happens += Event("thread", 0, 0, 0).lines(name)
+    return "\n".join([*lines, *objects, *tasks, *happens]) + "\n"
 
 
 def _tasks_of(world: World, group: Group, name: str) -> list[str]:

@@ -212,7 +212,8 @@ def _given(name: str) -> World:
 
     workload = load_workload(name)
     return World(n_cpus=workload.cpus, topology="", tick_ns=workload.tick_ns, groups=(), horizon_ns=0,
-                 given=workload, n_cpus_min=max(1, workload.cpus_min))  # fmt: skip
+                 given=workload, n_cpus_min=max(1, workload.cpus_min),
+                 events=workload.events, interleaving=workload.interleaving)  # fmt: skip
 
 
 def _show_progress(seconds: float | None, report: Report) -> None:

@@ -114,6 +114,8 @@ def export_workload(
     if scheduler is not None:
         raise UsageError(f"--scheduler is of ktstr, not of {form}")
     loaded = load_workload(workload)
+    if loaded.happens:
+        print(f"note: {loaded.happens}: left out", file=sys.stderr)
     if form == "csv":
         from ..workload.textbook import export_textbook
 

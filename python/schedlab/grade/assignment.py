@@ -349,6 +349,8 @@ def _workloads(source: Source, folder: Path) -> dict[str, Graded]:
         except SchedlabError as error:
             spot.fault(f"source: {error}")
             continue
+        if workload.happens:
+            spot.fault(f"source: it has {workload.happens}, which grading does not; leave them out")
         n_cpus = table.cpus or max(workload.cpus, workload.cpus_min, 1)
         if n_cpus < workload.cpus_min:
             spot.fault(f"cpus: it needs at least {workload.cpus_min} (got {n_cpus})")

@@ -18,7 +18,6 @@ import json
 import signal
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -28,6 +27,7 @@ from .. import paths
 from ..calibration import DEFAULT_CALIBRATION, Calibration
 from ..errors import SchedlabError
 from ..policy.build import BuiltPolicy
+from ..policy.races import Places
 from ..records.file import hash_file
 from ..tools import source_line
 from .host import Job, Outcome
@@ -90,6 +90,12 @@ def request_line(job: Job) -> str:
     return "\t".join(arguments) + "\n"
 
 
+def program_of(job: Job) -> Path:
+    """The simulator of `schedlab check` where more happens than tasks do, or CPUs interleave; else the fast one."""
+    is_of_check = any(option in ("--events", "--interleave") for option, _ in job.options)
+    return paths.interleaver() if is_of_check else paths.simulator()
+
+
 class SimSession:
     """One worker's server, restarted when the policy changes or the server dies.
 
@@ -108,13 +114,13 @@ class SimSession:
             line = request_line(job)
         except ValueError as error:
             return Outcome(error=str(error), error_kind="usage")
-        server = self._server_for(job.policy)
+        server = self._server_for(job)
         if server is None:
             return Outcome(error="interrupted", error_kind="host")
         outcome = server.ask(line, self.timeout_seconds)
         if outcome.error_kind in ("host", "timeout"):
             server.kill()
-        return _with_line(outcome, job.policy)
+        return _with_places(outcome, job.policy)
 
     def interrupt(self) -> None:
         """End the server's processes; the job that it is doing comes back as failed.
@@ -134,35 +140,31 @@ class SimSession:
         if server is not None:
             server.kill()
 
-    def _server_for(self, policy: BuiltPolicy) -> _Server | None:
+    def _server_for(self, job: Job) -> _Server | None:
         """Keep the server, or start the one that has this policy loaded."""
+        what = (program_of(job), job.policy.shared_object)
         with self._lock:
             if self._is_closed:
                 return None
             old = self._server
-            if old is not None and old.policy == policy.shared_object and old.is_alive():
+            if old is not None and old.what == what and old.is_alive():
                 return old
             if old is not None:
                 old.kill()
-            self._server = _Server(policy.shared_object, lambda: self._start(policy))
+            self._server = _Server(what)
             return self._server
-
-    def _start(self, policy: BuiltPolicy) -> Supervised:
-        """A server that has this policy; SchedlabError where it cannot be started."""
-        return Supervised(
-            [str(paths.simulator()), "--serve", "--policy", str(policy.shared_object)], has_input=True
-        )
 
 
 class _Server:
-    """One `schedlab-sim --serve` process, with what its workers leave behind."""
+    """One process of a simulator that has a policy, with what its workers leave behind."""
 
-    def __init__(self, policy: Path, start: Callable[[], Supervised]):
-        self.policy = policy
+    def __init__(self, what: tuple[Path, Path]):
+        self.what = what  #: The simulator's program, and the compiled policy.
         self._failure: str | None = None
         self._process: Supervised | None = None
         try:
-            self._process = start()
+            words = [str(what[0]), "--serve", "--policy", str(what[1])]
+            self._process = Supervised(words, has_input=True)
         except SchedlabError as error:
             self._failure = str(error)
 
@@ -202,8 +204,10 @@ class _Server:
             process.close()
 
 
-def _with_line(outcome: Outcome, policy: BuiltPolicy) -> Outcome:
-    """Add the source line at which a policy was stopped, where that can be found."""
+def _with_places(outcome: Outcome, policy: BuiltPolicy) -> Outcome:
+    """Name addresses, and add the source line at which a policy was stopped, where that can be found."""
+    if outcome.error and "<0x" in outcome.error:
+        outcome = replace(outcome, error=Places(policy.shared_object).in_text(outcome.error))
     offset = outcome.answer.get("policy_offset")
     place = source_line(policy.shared_object, hex(offset)) if offset else None
     return replace(outcome, error=f"{outcome.error}, at {place}") if place else outcome

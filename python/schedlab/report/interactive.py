@@ -176,6 +176,10 @@ def _try_again(section: Section, run: dict[str, Any], policy: Policy) -> tuple[t
         built = build_policy(policy, run["knobs"], engine="wasm")
     except SchedlabError as error:
         raise UsageError(f"--interactive: {run['policy']}: {error}") from error
+    if run.get("events") or run.get("interleave"):
+        raise UsageError(
+            f"--interactive: {section.workload} has events or an interleaving, which a page does not"
+        )
     if built.launch:
         raise UsageError(f"--interactive: {policy.name} has a launch file, for which a page has no place")
     session = WasmHost().session(timeout_seconds=SECONDS_MAX)

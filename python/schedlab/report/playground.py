@@ -175,6 +175,8 @@ def add_policy(archive: Archive, name: str, policy: Policy) -> dict[str, Any]:
 def _add_workload(archive: Archive, name: str, n_seeds: int) -> dict[str, Any]:
     """A workload's programs, and what the page says of it."""
     workload = load_workload(name)
+    if workload.happens:
+        raise UsageError(f"{name}: it has {workload.happens}, which a page does not; leave them out")
     # With params the file alone is another workload.
     if workload.path is not None and workload.path.suffix == ".toml" and ":" not in name:
         archive.add(f"toml/{workload.name}", workload.path.read_bytes())

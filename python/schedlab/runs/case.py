@@ -28,8 +28,10 @@ from ..hosts.choose import VIRTUAL
 from ..hosts.host import Host, Job
 from ..hosts.kinds import cost_ns, device_of
 from ..model import SCHEMA, Machine, RunSpec
-from ..policy.build import find_compiler
+from ..policy.build import BuiltPolicy, find_compiler
 from ..policy.find import Policy, own_files
+from ..policy.races import compile_for_races
+from ..workload.events import IN_GUEST
 from ..workload.model import Workload
 from .judge import Judge
 from .plan import Plan
@@ -246,6 +248,7 @@ def blank_run(context: RunContext, case: Case) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         **spec_of(plan, case).as_json(),
+        **_happens(case.workload),
         "title": case.workload.title,
         "question": case.workload.question,
         "status": "failed",
@@ -281,6 +284,8 @@ def do_case(
     program, program_path = context.programs.get(case.workload, case.seed, folder)
     run["program_hash"] = program.program_hash
     built = context.built[case.policy_name]
+    if case.workload.interleaving and not isinstance(built, SchedlabError):
+        built = _compiled_for_races(built)
     is_lost = False
     if isinstance(built, SchedlabError):
         run["error"], run["error_kind"] = str(built), "compile"
@@ -312,13 +317,16 @@ def do_case(
             run["tick_ns"] = outcome.tick_ns
         if outcome.usage is not None:
             run["usage"], run["no_records"] = outcome.usage, outcome.no_records
+        happens = {event.kind for event in case.workload.events}
         judge = Judge(
             latency_ns=context.host.latency_ns(job),
             work_conserving=bool(built.policy.work_conserving),
             tables_folder=folder if plan.keep_parquet and plan.is_kept else None,
             tolerance_ns=context.host.tolerance_ns(job),
-            are_cpus_steady=not plan.machine.offline,
-            has_exact_work=context.host.has_exact_work and not plan.machine.charges_tasks,
+            are_cpus_steady=not (plan.machine.offline or "offline" in happens),
+            has_exact_work=context.host.has_exact_work
+            and not plan.machine.charges_tasks
+            and "exit" not in happens,
             calibration=context.host.calibration(job),
             is_replay=bool(case.workload.program),
             # A course is followed in CPU time, which is no work where CPUs differ.
@@ -330,6 +338,14 @@ def do_case(
         run["physics"] = run["consistency"]  # deprecated
     run["status"] = "ok" if run["error"] is None else "failed"
     return is_lost
+
+
+def _compiled_for_races(built: BuiltPolicy) -> BuiltPolicy | SchedlabError:
+    """The policy as its CPUs may interleave, or why it cannot be compiled so."""
+    try:
+        return compile_for_races(built)
+    except SchedlabError as error:
+        return error
 
 
 def _last_lines(log: str) -> list[str]:
@@ -359,12 +375,25 @@ def _options(plan: Plan, workload: Workload) -> tuple[Any, ...]:
     """Further options of the simulator, the calibration included."""
     machine = _machine_of(plan, workload).as_json() | {"are_threads": plan.execution.are_threads}
     is_virtual = plan.execution.host in VIRTUAL
-    return options_of_run(machine, are_roots_woken=workload.are_roots_woken and is_virtual)
+    happens = _happens(workload)
+    if not is_virtual:
+        for event in workload.events:
+            name = IN_GUEST[event.kind]
+            machine[name] = [*machine[name], f"{event.which}:{event.at_ns}:{event.time_ns}"]
+        happens = {}
+    return options_of_run(machine | happens, are_roots_woken=workload.are_roots_woken and is_virtual)
+
+
+def _happens(workload: Workload) -> dict[str, str]:
+    """What happens to the machine, and how its CPUs interleave, as hosts/check takes it."""
+    found = {"events": ",".join(map(str, workload.events)), "interleave": workload.interleaving}
+    return {name: text for name, text in found.items() if text}
 
 
 def options_of_run(run: Mapping[str, Any], *, are_roots_woken: bool) -> tuple[tuple[str, str], ...]:
     """The same, of what `run.json` says; whether tasks were there before is known by the workload alone."""
-    topology = [(f"--{name}", run[name]) for name in ("topology", "capacity") if run.get(name)]
+    words = ("topology", "capacity", "events", "interleave")
+    topology = [(f"--{name}", run[name]) for name in words if run.get(name)]
     device = [("--io", ",".join(run["io"]))] if run["io"] else []
     device += [("--threads", "yes")] if run["are_threads"] else []
     device += [(f"--{name}", ",".join(spans)) for name in ("above", "offline") if (spans := run.get(name))]

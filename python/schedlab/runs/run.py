@@ -39,6 +39,7 @@ from ..hosts.choose import SIM_OR_GUEST, build_for, engine_of
 from ..model import Execution
 from ..policy.build import BuiltPolicy, need_compiler
 from ..policy.find import Policy, Variant, find_policy, load_policy, parse_settings, policy_name
+from ..workload.events import IN_GUEST
 from ..workload.model import Workload
 from ..workload.phases import walk
 from .case import Case, Programs, RunContext, environment_of, folder_name, folder_of
@@ -188,15 +189,29 @@ def finish(prepared: Prepared, runs: list[dict[str, Any]], *, is_interrupted: bo
 # ---- before anything runs ---------------------------------------------------
 
 
-def _lacking(workload: Workload, host: str) -> list[str]:
+def _lacking(workload: Workload, execution: Execution) -> list[str]:
     """What a workload needs that a host does not have."""
+    host = execution.host
     changes = any(phase.verb == "change" for task in workload.tasks for phase, _ in walk(task.phases))
     needs = [("has groups", workload.groups), ("changes tasks from outside", changes)]
     return [
         f"workload '{workload.name}' {what}, which --host {host} lacks; hosts that have them: {', '.join(SIM_OR_GUEST)}"
         for what, is_needed in needs
         if is_needed and host not in SIM_OR_GUEST
+    ] + [
+        f"workload '{workload.name}' has {what}, which only --host sim has, and not in its sandbox"
+        for what in _of_check(workload, execution.host)
+        if engine_of(execution) == "wasm" or host != "sim"
     ]
+
+
+def _of_check(workload: Workload, host: str) -> list[str]:
+    """What of it only the simulator of `schedlab check` can do; a guest has some events, too."""
+    kinds = dict.fromkeys(
+        event.kind for event in workload.events if host != "guest" or event.kind not in IN_GUEST
+    )
+    found = [f"events of kind {', '.join(kinds)}"] if kinds else []
+    return [*found, "an interleaving"] if workload.interleaving else found
 
 
 def _load_workloads(plan: Plan) -> list[Any]:
@@ -226,7 +241,7 @@ def _load_workloads(plan: Plan) -> list[Any]:
             if workload.name in workloads:
                 problems.append(f"workload '{workload.name}' is given twice")
             workloads[workload.name] = workload
-            problems += _lacking(workload, plan.execution.host)
+            problems += _lacking(workload, plan.execution)
             if plan.machine.cpus is not None and plan.machine.cpus < workload.cpus_min:
                 problems.append(
                     f"workload '{workload.name}' needs at least {workload.cpus_min} CPUs "

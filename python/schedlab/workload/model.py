@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ..toml_file import Place
 from .distributions import Distribution
+from .events import Event
 from .params import Param
 from .phases import Phase
 
@@ -118,6 +119,9 @@ class Workload:
     tasks: tuple[Task, ...] = ()  #: In the order of the file.
     objects: tuple[SyncObject, ...] = ()  #: Locks, then pipes, barriers, conditions.
     groups: tuple[Group, ...] = ()  #: Cgroups, a parent before its children.
+    events: tuple[Event, ...] = ()  #: What happens to the machine.
+    #: How CPUs take turns within callbacks, see hosts/check/interleave.c; empty: they do not.
+    interleaving: str = ""
     expected: tuple[Expected, ...] = ()  #: Known schedules.
     #: What it is compiled to, where that is known beforehand, as of a recorded run; empty: what its tasks
     #: say.
@@ -130,6 +134,12 @@ class Workload:
     copies: int = 1  #: How often all of it is there at once, each with objects of its own.
     #: By how much the weight of tasks of a name is multiplied.
     weights: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def happens(self) -> str:
+        """What of it only `schedlab run`, `check` and what they write know; empty: nothing."""
+        words = ("events" if self.events else "", "an interleaving" if self.interleaving else "")
+        return " and ".join(filter(None, words))
 
     @property
     def n_tasks(self) -> int:

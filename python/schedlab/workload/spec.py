@@ -22,12 +22,14 @@ from ..toml_file import Place, Source, Spot
 from ..units import parse_duration
 from .checks import check_workload
 from .distributions import Distribution, looks_like_distribution, parse_distribution
+from .events import EVENTS_MAX, KEYS, OF_CPU, Event
 from .model import NO_QUOTA, Arrival, Expected, Group, SyncObject, Task, Workload
 from .params import Param, read_params, substitute
 from .phases import Phase, PhaseReader, walk
 from .tables import (
     BarrierTable,
     ConditionTable,
+    EventTable,
     ExpectedTable,
     GroupTable,
     LockTable,
@@ -45,7 +47,18 @@ _OBJECTS: dict[str, type[Table]] = {
     "barrier": BarrierTable,
     "condition": ConditionTable,
 }
-TOP_LEVEL = ("workload", "params", "task", "lock", "pipe", "barrier", "condition", "group", "expected")
+TOP_LEVEL = (
+    "workload",
+    "params",
+    "task",
+    "lock",
+    "pipe",
+    "barrier",
+    "condition",
+    "group",
+    "event",
+    "expected",
+)
 
 
 def parse_workload(
@@ -84,9 +97,11 @@ def read_workload(
     # Without a readable [workload] there may be a horizon nobody knows of.
     horizon_ns = head.horizon if head else 1
     check_workload(source, tasks, objects, group_names, horizon_ns=horizon_ns, broken=broken)
+    events = _read_events(file, tasks)
     expected = _read_expected(file, tasks)
     source.check()
     assert head, "a table that could not be read is a mistake"
+    named = [*_masks(tasks, groups), *((event.which,) for event in events if event.kind in OF_CPU)]
     workload = Workload(
         name=head.name or name,
         title=head.title or head.name or name,
@@ -97,11 +112,13 @@ def read_workload(
         jitter_ns=tick_ns if head.jitter is None else head.jitter,
         horizon_ns=head.horizon,
         cpus=head.cpus,
-        cpus_min=max((max(cpus) + 1 for cpus in _masks(tasks, groups) if cpus), default=0),
+        cpus_min=max((max(cpus) + 1 for cpus in named if cpus), default=0),
         params=params,
         tasks=tuple(tasks),
         objects=tuple(objects),
         groups=tuple(groups),
+        events=events,
+        interleaving=head.interleaving,
         expected=tuple(expected),
     )
     return replace(workload, name=workload.name + _changed(params))
@@ -338,6 +355,43 @@ def _check_groups(source: Source, tasks: list[Task], groups: list[Group], broken
             source.fault((*task.at, "group"), place, f"group: unknown group {task.group!r}{hint}")
         elif task.arrival.is_spawned:
             source.fault((*task.at, "group"), place, "group: a spawned task is in its parent's; leave it out")
+
+
+def _read_events(file: _File, tasks: list[Task]) -> tuple[Event, ...]:
+    """What happens to the machine; of tasks that are kernel threads one for each."""
+    events: list[Event] = []
+    first: dict[str, int] = {}
+    n_tasks = 0
+    for task in tasks:
+        if not task.arrival.is_spawned:
+            first[task.name], n_tasks = n_tasks, n_tasks + task.count
+    counts = {task.name: task.count for task in tasks}
+    for value, spot in file.wanted("event"):
+        table = file.read(EventTable, value, spot)
+        if table is None:
+            continue
+        keys = KEYS.get(table.kind)
+        if keys is None:
+            spot.fault(f"kind: unknown event {table.kind!r}{did_you_mean(table.kind, KEYS)}", "kind")
+            continue
+        n_faults = len(file.source.faults)
+        for key in ("cpu", "task", "calls", "at", "time"):
+            is_given = getattr(table, key) is not None
+            if is_given and key not in keys:
+                spot.fault(f"{key}: {table.kind!r} has none; it has {', '.join(keys)}", key)
+            elif not is_given and key in keys and key not in ("at", "calls"):
+                spot.fault(f"key {key!r} is missing")
+        if table.kind == "offline" and table.cpu == 0:
+            spot.fault("cpu: the first CPU cannot be offline, as on Linux; name another one", "cpu")
+        if table.task and table.task not in first:
+            spot.fault(f"task: unknown task {table.task!r}{did_you_mean(table.task, first)}", "task")
+        if len(file.source.faults) == n_faults:
+            begin = first[table.task] if table.task else table.cpu or table.calls or 0
+            for number in range(counts[table.task] if table.task else 1):
+                events.append(Event(table.kind, begin + number, table.at or 0, table.time or 0))
+    if len(events) > EVENTS_MAX:
+        file.source.fault(("event",), "", f"at most {EVENTS_MAX} events (got {len(events)})")
+    return tuple(events)
 
 
 def _read_expected(file: _File, tasks: list[Task]) -> list[Expected]:

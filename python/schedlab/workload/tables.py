@@ -102,6 +102,7 @@ class WorkloadTable(Table):
     tick: Annotated[int, BeforeValidator(lambda value: parse_duration(value))] = 10_000_000
     jitter: Duration | None = None
     horizon: Duration = 0
+    interleaving: Text = ""
     cpus: Annotated[int, _counted(1, CPUS_MAX)] = 1
 
 
@@ -167,6 +168,18 @@ class GroupTable(Table):
     quota: Duration | None = None
     period: Duration = 100_000_000
     cpus: Annotated[tuple[int, ...], BeforeValidator(read_cpus)] = ()
+    when: Any = None
+
+
+class EventTable(Table):
+    """``[[event]]``: what happens to the machine; events.KEYS says which keys a kind has."""
+
+    kind: Text
+    cpu: Annotated[int | None, _counted(0, CPUS_MAX - 1)] = None
+    task: Name | None = None
+    calls: Annotated[int | None, _counted(0, 1_000_000)] = None
+    at: Duration | None = None
+    time: Duration | None = None
     when: Any = None
 
 
