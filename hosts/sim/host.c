@@ -124,6 +124,7 @@ void sl_host_policy_failed(const struct scx_exit_info *info, s32 pid)
 	r->status = "failed";
 	r->error_kind = info->kind == SCX_EXIT_ERROR_STALL ? "stall" : "policy";
 	r->task = pid;
+	r->failed_at_ns = sim_now_ns;
 	snprintf(r->error, sizeof(r->error), "%s: %s", info->reason, info->msg);
 }
 

@@ -29,6 +29,7 @@ void sim_fail(const char *kind, s32 pid, const char *fmt, ...)
 	r->status = "failed";
 	r->error_kind = kind;
 	r->task = pid;
+	r->failed_at_ns = sim_now_ns;
 	va_start(args, fmt);
 	vsnprintf(r->error, sizeof(r->error), fmt, args);
 	va_end(args);
@@ -113,6 +114,8 @@ void sim_print_result(int fd, const struct sim_options *o, const struct sim_resu
 		put(&line, "\"task\":null,");
 	if (SIM_INTERLEAVES)
 		put_text(&line, "switches", sim_switches());
+	if (r->failed_at_ns)
+		put(&line, "\"failed_at_ns\":%llu,", (unsigned long long)r->failed_at_ns);
 	if (r->policy_offset)
 		put(&line, "\"policy_offset\":%llu,", (unsigned long long)r->policy_offset);
 	put_cpus(&line, o, &nr_switches);

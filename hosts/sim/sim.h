@@ -130,7 +130,8 @@ struct sim_result {
 	const char *status;
 	const char *error_kind; /* NULL: none */
 	char error[SCX_EXIT_MSG_LEN + 256];
-	s32 task; /* pid, 0: none */
+	s32 task;	  /* pid, 0: none */
+	u64 failed_at_ns; /* the run may go on, under built-in FIFO */
 	u64 end_ns;
 	u32 nr_exited;
 	u64 nr_records;

@@ -19,6 +19,7 @@ from schedlab.cli.pictures import open_run
 from schedlab.metrics.cause import explain_wait, longest_wait, stretch_at
 from schedlab.metrics.timeline import Timeline
 from schedlab.records.file import Kind, Stop
+from schedlab.runs.folders import records_until_failure
 
 BUGS = Path(__file__).parents[1] / "check" / "bugs"
 MS = 1_000_000
@@ -207,3 +208,46 @@ def test_records_that_contradict_themselves_explain_nothing(mixed_run, tmp_path)
     (run / "records.slr").write_bytes(damaged)
     invoked = invoke(run)
     assert "contradict themselves" in invoked.output + str(invoked.exception)
+
+
+STARVED = """
+[workload]
+jitter = "0s"
+tick = "1ms"
+horizon = "50s"
+[[lock]]
+name = "m"
+[[task]]
+name = "a"
+phases = [{loop = "forever", do = [{run = "100ms"}]}]
+[[task]]
+name = "b"
+count = 2
+phases = [{loop = "forever", do = [{lock = "m"}, {run = "1ms"}, {unlock = "m"}]}]
+"""
+
+
+def test_a_run_that_its_horizon_ends_is_explained(tmp_path):
+    """Tasks that sleep at its end were not lost."""
+    text = STARVED.replace("50s", "100ms") + '[[task]]\nname = "c"\nphases = [{sleep = "1s"}]\n'
+    directory, _ = run_of(tmp_path / "out", file_of(tmp_path, text), "rr")
+    said = invoke(directory)
+    assert said.exit_code == 0 and "Cause: " in said.output, said.output
+
+
+def test_a_stall_is_explained_until_the_policy_was_ended(tmp_path):
+    """The simulator goes on under built-in FIFO, where the task runs."""
+    policy = BUGS / "urgent_always_first.bpf.c"
+    directory, _ = run_of(tmp_path / "out", file_of(tmp_path, STARVED), str(policy))
+    run = json.loads((directory / "run.json").read_text())
+    failed_at_ns = run["host_answer"]["failed_at_ns"]
+    assert run["error_kind"] == "stall" and 30_000 * MS < failed_at_ns < run["host_answer"]["end_ns"]
+    records = records_until_failure(directory)
+    assert records.end_ns == failed_at_ns - 1 and int(records.events["t_ns"].max()) < failed_at_ns
+    assert not (records.events[records.events["t_ns"] > 1000 * MS]["task"] == 1).any()
+    said = " ".join(invoke(directory).output.split())
+    assert (
+        "a[1] waited for " in said
+        and "Cause: the policy preferred tasks that became runnable later: 100 %" in said
+    )
+    assert "It has not run any more: the records end." in said

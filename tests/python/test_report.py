@@ -320,6 +320,24 @@ def test_only_failed_runs_still_make_a_page(simulator, tmp_path):
     assert "Failed: broken" in text and "Consistency: ok" not in text
 
 
+def test_a_run_that_failed_has_its_chart_and_why_the_task_waited(simulator, root, tmp_path):
+    text = "[[task]]\nname = '{}'\ncount = {}\nphases = [{{loop = 'forever', do = [{}]}}]\n"
+    (tmp_path / "w.toml").write_text(
+        "[workload]\nhorizon = '50s'\njitter = '0s'\n[[lock]]\nname = 'm'\n" + text.format("a", 1, "{run = '100ms'}")
+        + text.format("b", 2, "{lock = 'm'}, {run = '1ms'}, {unlock = 'm'}")
+    )  # fmt: skip
+    starves = root / "tests/check/bugs/urgent_always_first.bpf.c"
+    run_plan(make_plan([str(tmp_path / "w.toml")], ["rr", str(starves)], tmp_path / "runs"))
+    write_report(tmp_path / "runs", tmp_path / "page.html")
+    page = Page((tmp_path / "page.html").read_text())
+    shown = " ".join("".join(page.texts).split())
+    assert "urgent_always_first, failed with seed 1." in shown and "a[1] waited for " in shown
+    assert "Cause: the policy preferred tasks that became runnable later: 100 %" in shown
+    (moment,) = [json.loads(attrs["data-moment"]) for _, attrs in page.elements if "data-moment" in attrs]
+    # It is the second chart, whose records end where the policy was ended.
+    assert moment["charts"] == [1, ""] and moment["pid"] == 1 and 30e9 < moment["view"][1] < 50e9
+
+
 def test_a_name_that_is_markup_stays_a_name(simulator, tmp_path):
     runs = make_runs(tmp_path, n_seeds=2)
     rename_tasks(runs, {"hog": EVIL, "nap": "a&b\"c'</script><img src=x onerror=alert(1)>"})

@@ -7,10 +7,8 @@ Read next: plots/gantt.py, plots/trace.py.
 
 from __future__ import annotations
 
-import contextlib
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -19,9 +17,6 @@ from ..files import write_asked
 from ..units import parse_duration
 from .answer import print_json
 from .options import JsonOption
-
-if TYPE_CHECKING:
-    from ..program.file import Program
 
 RunArgument = Annotated[Path, typer.Argument(help="Folder of one run, as `schedlab run` leaves it.")]
 FromOption = Annotated[str, typer.Option("--from", help="Start of the window, such as 20ms.")]
@@ -38,21 +33,12 @@ def open_run(folder: Path) -> Any:
 
 def _task_names(folder: Path) -> dict[int, str]:
     """Names by pid: of the table of a good run, else of the program; empty where neither is there."""
-    from ..runs.folders import task_names
+    from ..runs.folders import program_of_run, task_names
 
     if (folder / "tasks.parquet").is_file():
         return task_names(folder)
-    program = _program_of(folder)
+    program = program_of_run(folder)
     return program.names if program else {}
-
-
-def _program_of(folder: Path) -> Program | None:
-    """The program of a run; None where it is not there any more."""
-    from ..program.file import find_program
-
-    with contextlib.suppress(OSError, ValueError):
-        return find_program(folder, json.loads((folder / "run.json").read_text()).get("program_hash"))
-    return None
 
 
 def gantt(
@@ -121,16 +107,17 @@ def explain(
     from rich.markup import escape
 
     from ..metrics.cause import longest_wait, stretch_at
-    from ..metrics.consistency import check
+    from ..metrics.consistency import Expectations, check
     from ..metrics.timeline import Timeline
     from ..plots.gantt import draw_text
+    from ..runs.folders import program_of_run, records_until_failure
     from ..show.explain import as_lines
     from ..show.explain import explain as explain_stretch
     from ..show.tables import say
 
-    records, names = open_run(run)
+    records, names = records_until_failure(run), _task_names(run)
     timeline = Timeline(records)
-    if (verdict := check(timeline)) != "ok":
+    if (verdict := check(timeline, Expectations(is_cut=True))) != "ok":
         raise RecordError(f"{run}: these records contradict themselves, and explain nothing: {verdict}")
     pid = None if task is None else _pid_of(task, names, timeline.by_task.keys.tolist())
     if at is None:
@@ -146,7 +133,7 @@ def explain(
         stretch = stretch_at(timeline, pid, at_ns)
         if stretch is None:
             raise NotFoundError(f"--at {at}: then task {task} had not arrived, or had ended")
-    program = _program_of(run)
+    program = program_of_run(run)
     affinity = dict(enumerate(program.affinity, 1)) if program else {}
     found = explain_stretch(timeline, stretch, affinity.get)
     if as_json:

@@ -16,7 +16,7 @@ import hashlib
 import mmap
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -127,6 +127,11 @@ class Records:
     end_ns: int  #: When the run ended, in nanoseconds since it began.
     n_lost: int  #: Records that the host could not write.
     path: str = ""  #: Where it was read from; used in messages only.
+
+    def until(self, t_ns: int) -> Records:
+        """The same as if the run had ended at that time."""
+        n = np.searchsorted(self.events["t_ns"], t_ns, side="right")
+        return replace(self, events=self.events[:n], end_ns=min(t_ns, self.end_ns))
 
 
 def read_records(path: str | os.PathLike[str]) -> Records:

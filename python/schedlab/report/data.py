@@ -31,6 +31,7 @@ from ..runs.run import folder_name
 from ..stats.inference import Interval, mean_intervals
 from ..stats.sentences import label, show_number
 from .by_task import read_recorded
+from .failed import failed_charts, first_failed
 from .over_time import PAGE_SLICES_MAX, SLICES_MAX, chart_of, fairness_so_far, weights_of
 
 #: Points of a distribution curve; more would not be seen.
@@ -301,7 +302,7 @@ def share_rows(section: Section) -> list[dict[str, Any]]:
 
 
 def time_charts(section: Section) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """What the shown seed's runs did in time."""
+    """What the shown seed's runs did in time; and, of each policy, the first that failed."""
     chosen = section.at_shown_seed()
     n_max = min(SLICES_MAX, PAGE_SLICES_MAX // max(1, len(chosen)))
     rows, charts = [], []
@@ -324,4 +325,5 @@ def time_charts(section: Section) -> tuple[list[dict[str, Any]], list[dict[str, 
             section.notes.append(f"{policy}, seed {run['seed']}: {error}")
             continue
         rows += [{"policy": policy, "t_ns": t_ns, "fairness": index} for t_ns, index in points]
-    return rows, charts
+    failed = [(section.folder(run), run) for run in first_failed(section.failed)]
+    return rows, [*charts, *failed_charts(failed)]

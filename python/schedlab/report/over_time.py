@@ -26,7 +26,7 @@ from ..metrics.timeline import Timeline
 from ..plots.gantt import WAITED, Slices, slices_of
 from ..program import layout
 from ..program.file import find_program
-from ..records.file import Kind, Records, Stop
+from ..records.file import Kind, Stop
 
 REASON_BITS, CPU_BITS = 2, 5
 #: Slices of one run, and of a whole page, that are embedded.
@@ -117,16 +117,12 @@ def fairness_so_far(
     """
     records = timeline.records
     spans = timeline.spans
-    t_ns = records.events["t_ns"]
     runs = np.flatnonzero(spans.is_run)
     begin, end = spans.begin_ns[runs], spans.end_ns[runs]
     points = []
     for step in range(1, n_steps + 1):
         until = records.end_ns * step // n_steps
-        events = records.events[: np.searchsorted(t_ns, until, side="right")]
-        part = Timeline(
-            Records(events=events, n_cpus=records.n_cpus, tick_ns=records.tick_ns, end_ns=until, n_lost=0)
-        )
+        part = Timeline(records.until(until))
         tasks = part.by_task
         if not len(tasks.keys):
             continue

@@ -19,6 +19,7 @@ from ..metrics.dictionary import DICTIONARY
 from ..model import OPTIONS, show_value
 from ..stats.sentences import label, show_number, show_time
 from ..units import counted
+from ..workload.events import read_events
 from .by_task import is_disturbed
 from .data import Section
 
@@ -183,6 +184,12 @@ def provenance(section: Section, shown: set[str]) -> tuple[list[tuple[str, Any]]
         ("seeds", ", ".join(map(str, section.seeds))),
         ("tick", show_time(first.get("tick_ns") or 0)),
         *_options(first),
+        *(
+            [("events", "; ".join(event.sentence for event in read_events(first["events"])))]
+            if first.get("events")
+            else []
+        ),
+        *([("interleaving", first["interleave"])] if first.get("interleave") else []),
         ("environment", environment),
     ]
     if section.shown_seed is not None:

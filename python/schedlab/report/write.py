@@ -34,6 +34,7 @@ from .data import (
     time_charts,
     wakeup_rows,
 )
+from .failed import stories
 from .what_if import what_if_section
 
 #: Said once, below the first of its kind.
@@ -208,7 +209,10 @@ def _section(
         "tasks": list(task_tables(section)),
         "figures": [_figure(each, f"{key}-{each.name}") for each in drawn],
         "charts": charts,
-        "metas": [{k: v for k, v in chart.items() if k not in ("packed", "slices")} for chart in charts],
+        "metas": [
+            {k: v for k, v in chart.items() if k not in ("packed", "slices", "story")} for chart in charts
+        ],
+        "stories": stories(charts, key),
         "facts": facts,
         "sources": sources,
     }

@@ -11,12 +11,15 @@ Read next: gate.py, which compares two folders.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
 
 from ..errors import NotFoundError, UsageError, did_you_mean
 from ..model import RunResult, check_results
+from ..program.file import Program, find_program
+from ..records.file import Records, read_records
 
 _FILES_MAX = 1_000_000
 
@@ -67,6 +70,24 @@ def file_of_run(folder: Path, name: str) -> Path:
         hint = f"; runs below it: {', '.join(str(p.parent) for p in inside)}" if inside else ""
         raise NotFoundError(f"{folder}: is not the folder of a run: it has no {name}{hint}")
     return path
+
+
+def records_until_failure(folder: Path) -> Records:
+    """Records of the folder of one run; of one that failed, until it did: then built-in FIFO goes on."""
+    records = read_records(find_records(folder))
+    with contextlib.suppress(OSError, ValueError, KeyError):
+        run = json.loads((folder / "run.json").read_text())
+        failed_at_ns = (run.get("host_answer") or {}).get("failed_at_ns", records.end_ns)
+        # What has waited until then is queued elsewhere at that instant.
+        return records.until(failed_at_ns - (run["error_kind"] == "stall"))
+    return records
+
+
+def program_of_run(folder: Path) -> Program | None:
+    """The program of the folder of one run; None where it is not there any more."""
+    with contextlib.suppress(OSError, ValueError):
+        return find_program(folder, json.loads((folder / "run.json").read_text()).get("program_hash"))
+    return None
 
 
 def task_names(folder: Path) -> dict[int, str]:

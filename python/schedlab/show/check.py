@@ -7,7 +7,6 @@ Read next: check/search.py.
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from dataclasses import replace
@@ -23,13 +22,15 @@ from ..check.trial import PROPERTIES
 from ..check.world import MS, World, to_toml
 from ..errors import SchedlabError
 from ..plots.gantt import draw_text
-from ..program.file import find_program
-from ..records.file import read_records
+from ..runs.folders import program_of_run, records_until_failure
 from ..runs.junit import junit_of
 from ..stats.sentences import show_time
 from ..units import counted, parse_duration
+from .explain import longest_wait_as_lines
 from .tables import say
 
+#: Of an explanation: what waited, who ran then, and the cause.
+CAUSE_LINES = 3
 #: How much of a run is drawn around a failure.
 WINDOW_NS = 100 * MS
 
@@ -119,6 +120,11 @@ def _show_found(found: Found, files: Saved, task: Task) -> None:
         print(_indented(text) + "\n")
     if files.run and (text := _chart(files.run, finding.text)):
         print(_indented(text) + "\n")
+    if files.run and finding.broken == "stall":
+        _, lines = longest_wait_as_lines(records_until_failure(files.run), program_of_run(files.run))
+        for line in lines[:CAUSE_LINES]:
+            say(f"  {escape(line)}")
+        say(f"  All of it:   schedlab explain {escape(str(files.run))}\n" if lines else "")
     say(
         f"  Found with {found.first.n_tasks} tasks on {_cpus(found.first)}; smallest: {small.world.n_tasks} on "
         f"{_cpus(small.world)}, after {small.n_trials} trials in {small.seconds:.1f} s. Seen {found.n_seen} times."
@@ -152,8 +158,7 @@ def _tasks(world: World) -> str:
 def _chart(run: Path, text: str) -> str:
     """Who had the CPUs around the failure; empty where the run has left no records."""
     try:
-        records = read_records(run / "records.slr")
-        program = find_program(run, json.loads((run / "run.json").read_text()).get("program_hash"))
+        records, program = records_until_failure(run), program_of_run(run)
         begins = re.search(r"at (\d+ ns)| to ([\d.]+[num]?s)\b", text)
         at_ns = parse_duration((begins[1] or begins[2]).replace(" ", "")) if begins else records.end_ns
         begin_ns = max(0, min(at_ns, records.end_ns - 1) - WINDOW_NS // (2 if begins else 1))

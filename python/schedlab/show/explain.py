@@ -28,7 +28,10 @@ from ..metrics.cause import (
     longest_wait,
     states_ns,
 )
+from ..metrics.consistency import Expectations, check
 from ..metrics.timeline import Timeline
+from ..program.file import Program
+from ..records.file import Records
 from ..stats.sentences import show_time
 
 #: So many tasks that woke one another are followed, and tasks named, at the most.
@@ -93,6 +96,17 @@ def explain(
         if longest is not None:
             because = explain(timeline, longest, cpus_of, n_steps - 1)
     return Explanation(stretch, waker=waker, because=because)
+
+
+def longest_wait_as_lines(records: Records, program: Program | None) -> tuple[Stretch | None, list[str]]:
+    """The longest wait for a CPU, and what is printed of it; none where records contradict themselves."""
+    timeline = Timeline(records)
+    is_sound = check(timeline, Expectations(is_cut=True)) == "ok"
+    stretch = longest_wait(timeline) if is_sound else None
+    if stretch is None:
+        return None, []
+    affinity = dict(enumerate(program.affinity, 1)) if program else {}
+    return stretch, as_lines(explain(timeline, stretch, affinity.get), program.names if program else {})
 
 
 def as_lines(found: Explanation, names: Mapping[int, str]) -> list[str]:

@@ -330,6 +330,7 @@ class Viewer {
     this.element.scrollIntoView({ block: "start" });
     const lane = this.lanes[side], row = lane.rows.findIndex((each) => each.pid[0] === pid);
     lane.layout();
+    if (row < 0) return;
     lane.canvas.focus({ preventScroll: true });
     lane.picked = { row, slice: lane.rows[row].at(at, 1) };
     this.showPicked(lane);
