@@ -111,9 +111,9 @@ def explain(
     from ..metrics.timeline import Timeline
     from ..plots.gantt import draw_text
     from ..runs.folders import program_of_run, records_until_failure
-    from ..show.explain import as_lines
-    from ..show.explain import explain as explain_stretch
     from ..show.tables import say
+    from ..stats.explain import as_lines
+    from ..stats.explain import explain as explain_stretch
 
     records, names = records_until_failure(run), _task_names(run)
     timeline = Timeline(records)

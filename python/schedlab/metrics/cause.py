@@ -10,7 +10,7 @@ Each nanosecond of each CPU on which the task may run is one of these five, so t
 add up to the length of the wait times the number of CPUs.
 
 Must stay true: that sum; nothing but the records is asked, and the program for affinity.
-Read next: show/explain.py, which says it in sentences.
+Read next: stats/explain.py, which says it in sentences.
 """
 
 from __future__ import annotations

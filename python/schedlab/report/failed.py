@@ -14,7 +14,7 @@ from typing import Any
 from ..errors import SchedlabError
 from ..metrics.timeline import Timeline
 from ..runs.folders import program_of_run, records_until_failure
-from ..show.explain import longest_wait_as_lines
+from ..stats.explain import longest_wait_as_lines
 from ..stats.sentences import show_time
 from .over_time import PAGE_SLICES_MAX, SLICES_MAX, chart_of, window_of
 

@@ -24,9 +24,9 @@ from ..errors import SchedlabError
 from ..plots.gantt import draw_text
 from ..runs.folders import program_of_run, records_until_failure
 from ..runs.junit import junit_of
+from ..stats.explain import longest_wait_as_lines
 from ..stats.sentences import show_time
 from ..units import counted, parse_duration
-from .explain import longest_wait_as_lines
 from .tables import say
 
 #: Of an explanation: what waited, who ran then, and the cause.

@@ -32,7 +32,7 @@ from ..metrics.consistency import Expectations, check
 from ..metrics.timeline import Timeline
 from ..program.file import Program
 from ..records.file import Records
-from ..stats.sentences import show_time
+from .sentences import show_time
 
 #: So many tasks that woke one another are followed, and tasks named, at the most.
 STEPS_MAX, NAMES_MAX = 5, 6
