@@ -18,6 +18,7 @@ import json
 import signal
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -151,20 +152,23 @@ class SimSession:
                 return old
             if old is not None:
                 old.kill()
-            self._server = _Server(what)
+            self._server = _Server(what, lambda: self._start(*what))
             return self._server
+
+    def _start(self, program: Path, policy: Path) -> Supervised:
+        """A server that has this policy; SchedlabError where it cannot be started."""
+        return Supervised([str(program), "--serve", "--policy", str(policy)], has_input=True)
 
 
 class _Server:
     """One process of a simulator that has a policy, with what its workers leave behind."""
 
-    def __init__(self, what: tuple[Path, Path]):
+    def __init__(self, what: tuple[Path, Path], start: Callable[[], Supervised]):
         self.what = what  #: The simulator's program, and the compiled policy.
         self._failure: str | None = None
         self._process: Supervised | None = None
         try:
-            words = [str(what[0]), "--serve", "--policy", str(what[1])]
-            self._process = Supervised(words, has_input=True)
+            self._process = start()
         except SchedlabError as error:
             self._failure = str(error)
 

@@ -17,7 +17,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from ..policy.build import BuiltPolicy
 from ..policy.wasm_build import find_tools, simulator_module, unbuildable
 from .process import Supervised
 from .sim import SimHost, SimSession, file_hash
@@ -61,11 +60,11 @@ class WasmSession(SimSession):
         super().__init__(timeout_seconds=timeout_seconds)
         self._limits = limits
 
-    def _start(self, policy: BuiltPolicy) -> Supervised:
+    def _start(self, program: Path, policy: Path) -> Supervised:
         """A process that nothing of a policy can leave, so that none has to be looked for."""
         package = Path(__file__).resolve().parent.parent.parent
         code = f"import sys; sys.path.insert(0, {str(package)!r}); from schedlab.hosts.wasm_run import main; main()"
-        command = [sys.executable, "-c", code, str(policy.shared_object), *map(str, self._limits)]
+        command = [sys.executable, "-c", code, str(policy), *map(str, self._limits)]
         if not hasattr(os, "pidfd_open"):
             from .process_portable import Piped
 
