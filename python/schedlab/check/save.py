@@ -169,7 +169,13 @@ def try_on_linux(saved: Saved, world: World, finding: Finding, built: BuiltPolic
     from ..hosts.guest.host import REFUSED
 
     alone = {event.kind for event in read_events(world.machine_events)} - {*IN_GUEST}
-    what = f"events of kind {', '.join(sorted(alone))}" if alone else "chosen interleavings" if world.interleaving else ""
+    what = (
+        f"events of kind {', '.join(sorted(alone))}"
+        if alone
+        else "chosen interleavings"
+        if world.interleaving
+        else ""
+    )
     if what or saved.run is None:
         what = what or "invariants, virtual times, ignored errors, and events beside a given workload"
         return replace(saved, on_linux=f"not tried on Linux: {what} are schedlab's")
