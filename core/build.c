@@ -13,6 +13,7 @@ struct sl_core sl_core;
 
 /* What a chapter needs of a later one. */
 static void global_enqueue(struct sl_task *t, u64 enq_flags);
+static void local_dsq_inserted_immed(struct sl_cpu *cpu, struct sl_task *t, u64 enq_flags);
 static s32 any_allowed_cpu(struct sl_task *t, s32 preferred);
 static void make_runnable(struct sl_cpu *this_cpu, struct sl_cpu *cpu, struct sl_task *t,
 			  bool was_runnable, u64 enq_flags);

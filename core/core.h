@@ -43,6 +43,7 @@
 
 #define SL_DISPATCH_BATCH_MAX 512
 #define SL_DISPATCH_LOOPS_MAX 32
+#define SL_REENQUEUES_MAX 256
 #define SL_DSQS_MAX 16384
 #define SL_DSQ_BUCKETS 1024
 #define SL_CGROUPS_MAX 256
@@ -120,12 +121,18 @@ struct sl_cpu {
 	bool is_taken;	      /* a higher class has it, see sl_cpu_take(); */
 	bool is_released;     /* it, or the one before it, found a task running */
 	bool is_offline;      /* to tasks; see hotplug.c */
+	bool has_higher;      /* a higher class runs there */
+	bool is_open;	      /* it is choosing, or goes idle: what is put into its queue runs */
+	bool must_reenqueue_immed; /* it is in one of the lists: */
+	struct sl_cpu *next_reenqueue;
 
 	/* This CPU alone touches: */
 	bool holds_lock;	   /* its own, and so must not take another's */
 	bool in_interrupt;	   /* not the running task's doing (S39) */
 	bool has_deferred;	   /* something below waits for flush() */
 	bool must_reenqueue;	   /* its local queue; see reenqueue_local() */
+	struct sl_cpu *reenqueues; /* CPUs of which tasks with IMMED have to go (S50), linked by: */
+	u32 nr_reenqueues;	   /* in this flush() */
 	enum sl_callback callback; /* the one running; read by dumps */
 	s32 id;
 	struct sl_task *callback_task;
@@ -186,6 +193,7 @@ struct sl_core {
 	bool is_loaded;
 	bool builtin_idle; /* the policy may ask for the idle masks */
 	bool has_detail;   /* host: write ENQUEUE records */
+	bool uses_immed;   /* atomic: a task was ever inserted so (S50) */
 	s32 user_half_pid; /* host: see struct sl_config */
 	u32 dispatch_batch;
 

@@ -186,6 +186,8 @@ sl_inline void local_dsq_insert(struct sl_cpu *cpu, struct sl_task *t, u64 enq_f
 		link_between(q, t, NULL, q->first);
 	else
 		link_between(q, t, q->last, NULL);
+	if (unlikely(enq_flags & SCX_ENQ_IMMED))
+		local_dsq_inserted_immed(cpu, t, enq_flags);
 }
 
 /* Before @t leaves @q: its iterators and its tree let go of it. */

@@ -58,6 +58,50 @@ static void refill_task_slice_dfl(struct sl_cpu *this_cpu, struct sl_task *t)
 	sl_set_slice(t, SCX_SLICE_DFL);
 }
 
+/*
+ * S50: would a task in the local queue of @cpu run at once? Where it would not, the CPU asks
+ * the policy before it goes idle. Context: its lock is held.
+ */
+static bool rq_is_open(const struct sl_cpu *cpu, u64 enq_flags)
+{
+	if (cpu->has_higher || cpu->is_offline)
+		return false;
+	return cpu->is_open || !cpu->curr || (enq_flags & SCX_ENQ_PREEMPT);
+}
+
+/* From the next flush() of this CPU on. Context: the lock of @cpu is held. */
+static void schedule_reenq_immed(struct sl_cpu *cpu)
+{
+	struct sl_cpu *this_cpu = sl_this_cpu();
+
+	if (cpu->must_reenqueue_immed)
+		return;
+	cpu->must_reenqueue_immed = true;
+	cpu->next_reenqueue = this_cpu->reenqueues;
+	this_cpu->reenqueues = cpu;
+	this_cpu->has_deferred = true;
+}
+
+/* Context: as above; @t has been put into the local queue. */
+static __noinline void local_dsq_inserted_immed(struct sl_cpu *cpu, struct sl_task *t, u64 enq_flags)
+{
+	t->p.scx.flags |= SCX_TASK_IMMED;
+	WRITE_ONCE(sl_core.uses_immed, true);
+	if (cpu->local.nr > 1 || !rq_is_open(cpu, enq_flags))
+		schedule_reenq_immed(cpu);
+}
+
+/* Context: as above. */
+static __noinline void check_immed(struct sl_cpu *cpu)
+{
+	for (struct sl_task *t = cpu->local.first; t; t = t->next) {
+		if (t->p.scx.flags & SCX_TASK_IMMED) {
+			schedule_reenq_immed(cpu);
+			return;
+		}
+	}
+}
+
 /**
  * local_dsq_enqueue - put a task on a CPU's local queue
  * @cpu: whose queue; its lock is held
@@ -264,6 +308,9 @@ static void do_enqueue_task(struct sl_cpu *this_cpu, struct sl_cpu *cpu, struct 
 	u32 asked = READ_ONCE(sl_core.asked);
 	u64 seq;
 
+	/* S50: what was promised it was for the last time. */
+	if (unlikely(t->p.scx.flags & SCX_TASK_IMMED))
+		t->p.scx.flags &= ~SCX_TASK_IMMED;
 	if (unlikely(!SL_IS_ASKED(asked, NOTHING))) {
 		t->p.scx.ddsp_dsq_id = SCX_DSQ_INVALID;
 		goto global;
@@ -286,6 +333,8 @@ static void do_enqueue_task(struct sl_cpu *this_cpu, struct sl_cpu *cpu, struct 
 	smp_store_release(&t->ops_state, seq | SL_OPSS_QUEUEING);
 	this_cpu->direct_task = t;
 	SL_CALL(this_cpu, SL_OP(enqueue), enqueue, t, &t->p, enq_flags);
+	if (unlikely(t->p.scx.flags & SCX_TASK_REENQ_REASON_MASK))
+		t->p.scx.flags &= ~SCX_TASK_REENQ_REASON_MASK;
 	if (!this_cpu->direct_task)
 		goto direct;
 	this_cpu->direct_task = NULL;
@@ -298,10 +347,12 @@ direct:
 	direct_dispatch(this_cpu, cpu, t, enq_flags);
 	return;
 local:
+	t->p.scx.flags &= ~SCX_TASK_REENQ_REASON_MASK;
 	refill_task_slice_dfl(this_cpu, t);
 	local_dsq_enqueue(cpu, t, enq_flags);
 	return;
 global:
+	t->p.scx.flags &= ~SCX_TASK_REENQ_REASON_MASK;
 	refill_task_slice_dfl(this_cpu, t);
 	/* The kick is sent later; once it is queued, @t may run elsewhere, and end. */
 	if (unlikely(!asked) && cpu->curr)
@@ -387,31 +438,76 @@ static void finish_migration(struct sl_cpu *this_cpu)
 	sl_unlock(&cpu->lock);
 }
 
-/*
- * S40: what waits in this CPU's local queue is enqueued anew. All are taken off first:
- * the policy may put one back. Context: no lock held.
- */
-static void reenqueue_local(struct sl_cpu *this_cpu)
+/* Why @t has to be enqueued anew; 0: it stays. */
+static u32 reason_to_reenqueue(struct sl_cpu *this_cpu, const struct sl_task *t, bool is_any,
+			       bool is_kept)
 {
-	struct sl_task *first = NULL, *t;
+	if ((t->p.scx.flags & SCX_TASK_IMMED) && !is_kept) {
+		sl_event(this_cpu, REENQ_IMMED);
+		return SCX_TASK_REENQ_IMMED;
+	}
+	return is_any ? SCX_TASK_REENQ_KFUNC : SCX_TASK_REENQ_NONE;
+}
 
-	this_cpu->must_reenqueue = false;
-	sl_lock(&this_cpu->lock);
+/*
+ * S40, S50: what waits in the local queue of @cpu is enqueued anew: all (@is_any), or those that
+ * were promised to run at once and do not; the first does if the CPU is open to it. All are
+ * taken off first: the policy may put one back. Context: no lock held.
+ */
+static void reenqueue_local(struct sl_cpu *this_cpu, struct sl_cpu *cpu, bool is_any)
+{
+	struct sl_task *first = NULL, **end = &first, *t, *next;
+	bool is_open;
+	u32 reason;
+
+	sl_lock(&cpu->lock);
 	this_cpu->holds_lock = true;
-	while (!sl_is_bypassed() && (t = this_cpu->local.last)) {
-		dsq_remove(&this_cpu->local, t);
-		t->next = first;
-		first = t;
+	if (is_any)
+		cpu->must_reenqueue = false;
+	else
+		cpu->must_reenqueue_immed = false;
+	is_open = rq_is_open(cpu, 0);
+	for (t = sl_is_bypassed() ? NULL : cpu->local.first; t; t = next) {
+		next = t->next;
+		reason = reason_to_reenqueue(this_cpu, t, is_any, is_open);
+		is_open = false;
+		if (!reason)
+			continue;
+		dsq_remove(&cpu->local, t);
+		t->p.scx.flags |= reason;
+		t->next = NULL;
+		*end = t;
+		end = &t->next;
 	}
 	while ((t = first)) {
 		first = t->next;
-		do_enqueue_task(this_cpu, this_cpu, t, SCX_ENQ_REENQ);
+		do_enqueue_task(this_cpu, cpu, t, SCX_ENQ_REENQ);
 	}
 	this_cpu->holds_lock = false;
-	sl_unlock(&this_cpu->lock);
+	sl_unlock(&cpu->lock);
 	/* The policy wants it once more: when this CPU next comes here. */
-	if (this_cpu->must_reenqueue)
+	if (is_any && this_cpu->must_reenqueue)
 		sl_host_kick(this_cpu->id);
+}
+
+/*
+ * A policy that puts them back where they cannot run is asked again, so often: Linux counts
+ * for each CPU, here all are counted that one flush() comes to.
+ */
+static __noinline void reenqueue_immed(struct sl_cpu *this_cpu)
+{
+	struct sl_cpu *last = NULL, *cpu;
+
+	while ((cpu = this_cpu->reenqueues)) {
+		this_cpu->reenqueues = cpu->next_reenqueue;
+		if (cpu == last)
+			sl_event(this_cpu, REENQ_LOCAL_REPEAT);
+		last = cpu;
+		if (++this_cpu->nr_reenqueues > SL_REENQUEUES_MAX + sl_core.nr_cpus)
+			scx_error(NULL, "SCX_ENQ_REENQ on SCX_DSQ_LOCAL repeated %u times",
+				  this_cpu->nr_reenqueues - 1);
+		reenqueue_local(this_cpu, cpu, false);
+	}
 }
 
 /* flush(), where there is something. */
@@ -421,7 +517,7 @@ static __noinline void flush_deferred(struct sl_cpu *this_cpu)
 	struct sl_task *t;
 
 	if (this_cpu->must_reenqueue)
-		reenqueue_local(this_cpu);
+		reenqueue_local(this_cpu, this_cpu, true);
 	while (this_cpu->moves || this_cpu->migrate) {
 		if (this_cpu->migrate)
 			finish_migration(this_cpu);
@@ -438,6 +534,11 @@ static __noinline void flush_deferred(struct sl_cpu *this_cpu)
 			enqueue_for_offline(this_cpu, t);
 		sl_unlock(&cpu->lock);
 	}
+	if (unlikely(this_cpu->reenqueues)) {
+		reenqueue_immed(this_cpu);
+		return flush_deferred(this_cpu);
+	}
+	this_cpu->nr_reenqueues = 0;
 	if (this_cpu->nr_kicks)
 		flush_kicks(this_cpu);
 	this_cpu->has_deferred = this_cpu->must_reenqueue;

@@ -106,18 +106,38 @@ sl_inline bool scx_dsq_insert_commit(struct sl_task *t, u64 dsq_id, u64 slice, u
 	return true;
 }
 
-static sl_cold bool refuse_enq_flags(const struct sl_task *t, u64 enq_flags)
+static __noinline bool vet_unusual_flags(const struct sl_task *t, u64 dsq_id, u64 *enq_flags)
 {
-	scx_error(t, "invalid enq_flags 0x%llx", enq_flags);
-	return false;
+	bool is_local = dsq_id == SCX_DSQ_LOCAL || (dsq_id & SCX_DSQ_LOCAL_ON) == SCX_DSQ_LOCAL_ON;
+
+	if (*enq_flags & SCX_ENQ_INTERNAL_MASK) {
+		scx_error(t, "invalid enq_flags 0x%llx", *enq_flags);
+		return false;
+	}
+	/* S50: only a local queue can promise it. */
+	if ((*enq_flags & SCX_ENQ_IMMED) && !is_local) {
+		scx_error(t, "SCX_ENQ_IMMED on a non-local DSQ 0x%llx", dsq_id);
+		return false;
+	}
+	if (is_local)
+		*enq_flags |= SCX_ENQ_IMMED;
+	return true;
+}
+
+/* Return: whether a policy may insert into @dsq_id with them; they are then complete. */
+sl_inline bool vet_enq_flags(const struct sl_task *t, u64 dsq_id, u64 *enq_flags)
+{
+	return likely(!(*enq_flags & (SCX_ENQ_INTERNAL_MASK | SCX_ENQ_IMMED)) &&
+		      !(SL_OP(flags) & SCX_OPS_ALWAYS_ENQ_IMMED)) ||
+	       vet_unusual_flags(t, dsq_id, enq_flags);
 }
 
 bool scx_bpf_dsq_insert(struct task_struct *p, u64 dsq_id, u64 slice, u64 enq_flags)
 {
 	struct sl_task *t = sl_task_of(p);
 
-	if (unlikely(enq_flags & SCX_ENQ_INTERNAL_MASK))
-		return refuse_enq_flags(t, enq_flags);
+	if (!vet_enq_flags(t, dsq_id, &enq_flags))
+		return false;
 	return scx_dsq_insert_commit(t, dsq_id, slice, enq_flags);
 }
 
@@ -125,8 +145,8 @@ bool scx_bpf_dsq_insert_vtime(struct task_struct *p, u64 dsq_id, u64 slice, u64 
 {
 	struct sl_task *t = sl_task_of(p);
 
-	if (unlikely(enq_flags & SCX_ENQ_INTERNAL_MASK))
-		return refuse_enq_flags(t, enq_flags);
+	if (!vet_enq_flags(t, dsq_id, &enq_flags))
+		return false;
 	if (!scx_dsq_insert_commit(t, dsq_id, slice, enq_flags | SCX_ENQ_DSQ_PRIQ))
 		return false;
 	WRITE_ONCE(t->p.scx.dsq_vtime, vtime);
@@ -138,8 +158,8 @@ __flatten bool sl_dsq_move_to_local(u64 dsq_id, u64 enq_flags)
 	struct sl_cpu *this_cpu = sl_this_cpu();
 	struct sl_dsq *q;
 
-	if (unlikely(enq_flags & SCX_ENQ_INTERNAL_MASK))
-		return refuse_enq_flags(NULL, enq_flags);
+	if (!vet_enq_flags(NULL, SCX_DSQ_LOCAL, &enq_flags))
+		return false;
 	if (unlikely(this_cpu->callback != SL_IN_dispatch)) {
 		scx_error(NULL, "scx_bpf_dsq_move_to_local() called outside ops.dispatch()");
 		return false;
@@ -243,8 +263,8 @@ static bool move_task(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 ds
 	struct sl_dsq *from = it->dsq;
 	bool is_there;
 
-	if (unlikely(enq_flags & SCX_ENQ_INTERNAL_MASK))
-		return refuse_enq_flags(t, enq_flags);
+	if (!vet_enq_flags(t, dsq_id, &enq_flags))
+		return false;
 	/* Where locks are held, they must be those of dispatch. */
 	if (this_cpu->callback != SL_IN_dispatch && this_cpu->callback != SL_IN_timer &&
 	    this_cpu->callback != SL_IN_init && this_cpu->callback != SL_IN_init_task) {

@@ -61,7 +61,7 @@ int sl_scx_launch_refuse(const char *fmt, ...)
 #define OPS_FLAGS							\
 	(SCX_OPS_KEEP_BUILTIN_IDLE | SCX_OPS_ENQ_LAST |			\
 	 SCX_OPS_ENQ_EXITING | SCX_OPS_ENQ_MIGRATION_DISABLED |		\
-	 SCX_OPS_ALLOW_QUEUED_WAKEUP)
+	 SCX_OPS_ALLOW_QUEUED_WAKEUP | SCX_OPS_ALWAYS_ENQ_IMMED)
 
 /* A flag that a policy asks for by its number: its name, if only Linux has it. */
 static int check_flags(const struct sched_ext_ops *ops)

@@ -190,6 +190,7 @@ static __noinline void account_idle(struct sl_cpu *cpu, u64 now_ns, bool was_idl
 __flatten struct sl_task *sl_schedule(struct sl_cpu *cpu, enum sl_why why, u64 now_ns)
 {
 	struct sl_task *prev, *next, *asked, *stays = NULL;
+	bool keeps_prev;
 
 	sl_lock(&cpu->lock);
 	/* Most likely it is next. While bypassed, the queue may be about to go. */
@@ -214,7 +215,13 @@ __flatten struct sl_task *sl_schedule(struct sl_cpu *cpu, enum sl_why why, u64 n
 				asked = NULL;
 		}
 	}
-	if (balance_one(cpu, asked, stays)) {
+	cpu->is_open = true;
+	keeps_prev = balance_one(cpu, asked, stays);
+	/* S50: what came in front of it, or behind a task that stays. */
+	if (unlikely(READ_ONCE(sl_core.uses_immed)) && cpu->local.nr > 1)
+		check_immed(cpu);
+	cpu->is_open = !keeps_prev && !cpu->local.first;
+	if (keeps_prev) {
 		if (!sl_slice(prev))
 			refill_task_slice_dfl(cpu, prev);
 		next = prev;
@@ -237,7 +244,7 @@ __flatten struct sl_task *sl_schedule(struct sl_cpu *cpu, enum sl_why why, u64 n
 			WRITE_ONCE(cpu->nr_switches, cpu->nr_switches + 1);
 		}
 	}
-	cpu->is_scheduling = false;
+	cpu->is_scheduling = cpu->is_open = false;
 	cpu->holds_lock = false;
 	if (!next && cpu->local.first)
 		sl_host_kick(cpu->id);
@@ -360,17 +367,24 @@ void sl_cpu_take(struct sl_cpu *cpu, u64 now_ns)
 
 	sl_lock(&cpu->lock);
 	cpu->holds_lock = true;
-	cpu->is_scheduling = true;
+	cpu->is_scheduling = cpu->has_higher = true;
+	if (unlikely(READ_ONCE(sl_core.uses_immed)))
+		check_immed(cpu);
 	if (t) {
 		charge(t, now_ns);
 		SL_CALL_OP(cpu, stopping, t, &t->p, true);
 		account_stop(cpu, t, SL_STOP_PREEMPTED);
 		set_runnable_at(t, now_ns);
 		smp_store_release(&t->state, SL_TASK_RUNNABLE);
-		if (sl_slice(t) && !sl_is_bypassed())
+		if (unlikely(sl_slice(t) && !sl_is_bypassed() &&
+			     (t->p.scx.flags & SCX_TASK_IMMED))) {
+			t->p.scx.flags |= SCX_TASK_REENQ_PREEMPTED;
+			do_enqueue_task(cpu, cpu, t, SCX_ENQ_REENQ);
+		} else if (sl_slice(t) && !sl_is_bypassed()) {
 			local_dsq_enqueue(cpu, t, SCX_ENQ_HEAD);
-		else
+		} else {
 			do_enqueue_task(cpu, cpu, t, 0);
+		}
 		smp_store_release(&cpu->curr, NULL);
 	} else {
 		cpu->idle_ns += now_ns - cpu->idle_since_ns;
@@ -393,6 +407,7 @@ void sl_cpu_give_back(struct sl_cpu *cpu)
 
 	sl_lock(&cpu->lock);
 	cpu->holds_lock = true;
+	cpu->has_higher = false;
 	if (cpu->is_released)
 		SL_CALL_OP(cpu, cpu_acquire, NULL, cpu->id, &args);
 	cpu->holds_lock = false;

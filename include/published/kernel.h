@@ -80,7 +80,9 @@ static inline int cpu_priority(s32 cpu)
  * These Linux has since 7.1. A scheduler for earlier versions, too, takes 0 and -EOPNOTSUPP for those that
  * have them not.
  */
+#undef SCX_ENQ_IMMED
 #define SCX_ENQ_IMMED 0ULL
+#undef SCX_TASK_IMMED
 #define SCX_TASK_IMMED 0U
 static inline bool __COMPAT_has_generic_reenq(void)
 {

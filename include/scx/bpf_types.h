@@ -82,6 +82,7 @@ enum scx_ops_flags {
 	SCX_OPS_ENQ_MIGRATION_DISABLED = 1ULL << 4,
 	SCX_OPS_ALLOW_QUEUED_WAKEUP = 1ULL << 5,
 	SCX_OPS_BUILTIN_IDLE_PER_NODE = 1ULL << 6,
+	SCX_OPS_ALWAYS_ENQ_IMMED = 1ULL << 7,
 	SCX_OPS_HAS_CGROUP_WEIGHT = 0, /* without effect, and gone from Linux */
 };
 
@@ -137,6 +138,7 @@ enum scx_enq_flags {
 	SCX_ENQ_HEAD___core = 1ULL << 16,
 	SCX_ENQ_CPU_SELECTED___core = 1ULL << 20,
 	SCX_ENQ_PREEMPT___core = 1ULL << 32,
+	SCX_ENQ_IMMED___core = 1ULL << 33,
 	SCX_ENQ_REENQ___core = 1ULL << 40,
 	SCX_ENQ_LAST___core = 1ULL << 41,
 };
@@ -144,6 +146,7 @@ enum scx_enq_flags {
 #define SCX_ENQ_HEAD		SL_CORE_FLAG(scx_enq_flags, SCX_ENQ_HEAD)
 #define SCX_ENQ_CPU_SELECTED	SL_CORE_FLAG(scx_enq_flags, SCX_ENQ_CPU_SELECTED)
 #define SCX_ENQ_PREEMPT		SL_CORE_FLAG(scx_enq_flags, SCX_ENQ_PREEMPT)
+#define SCX_ENQ_IMMED		SL_CORE_FLAG(scx_enq_flags, SCX_ENQ_IMMED)
 #define SCX_ENQ_REENQ		SL_CORE_FLAG(scx_enq_flags, SCX_ENQ_REENQ)
 #define SCX_ENQ_LAST		SL_CORE_FLAG(scx_enq_flags, SCX_ENQ_LAST)
 

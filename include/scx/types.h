@@ -67,6 +67,7 @@ struct bpf_rb_root {
 #define SCX_ENQ_HEAD		0x10000ULL
 #define SCX_ENQ_CPU_SELECTED	0x100000ULL
 #define SCX_ENQ_PREEMPT		(1ULL << 32)
+#define SCX_ENQ_IMMED		(1ULL << 33)
 #define SCX_ENQ_REENQ		(1ULL << 40)
 #define SCX_ENQ_LAST		(1ULL << 41)
 
@@ -90,6 +91,7 @@ struct bpf_rb_root {
 #define SCX_OPS_ENQ_EXITING		(1ULL << 2)
 #define SCX_OPS_ENQ_MIGRATION_DISABLED	(1ULL << 4)
 #define SCX_OPS_ALLOW_QUEUED_WAKEUP	(1ULL << 5)	/* a permission; see S39 */
+#define SCX_OPS_ALWAYS_ENQ_IMMED	(1ULL << 7)
 #define SCX_OPS_HAS_CGROUP_WEIGHT	0ULL	/* without effect, and gone from Linux */
 
 /*
@@ -106,7 +108,13 @@ struct bpf_rb_root {
 	SL_ONLY_LINUX("SCX_PICK_IDLE_IN_NODE: one mask of idle CPUs serves all nodes")
 
 /* sched_ext_entity.flags */
-#define SCX_TASK_QUEUED		(1U << 0)
+#define SCX_TASK_QUEUED			(1U << 0)
+#define SCX_TASK_IMMED			(1U << 5)
+#define SCX_TASK_REENQ_REASON_MASK	(3U << 12) /* one of these, while it is enqueued anew: */
+#define SCX_TASK_REENQ_NONE		(0U << 12)
+#define SCX_TASK_REENQ_KFUNC		(1U << 12)
+#define SCX_TASK_REENQ_IMMED		(2U << 12)
+#define SCX_TASK_REENQ_PREEMPTED	(3U << 12)
 
 struct scx_exit_info {
 	enum scx_exit_kind kind;

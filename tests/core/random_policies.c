@@ -187,7 +187,8 @@ static void percpu_enqueue(struct task_struct *p, u64 enq_flags)
 	if (dice < 4) {
 		count(COUNT_DIRECT);
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | cpu, SLICE_NS,
-				   enq_flags | (dice ? 0 : SCX_ENQ_PREEMPT));
+				   enq_flags | (dice == 0 ? SCX_ENQ_PREEMPT : 0) |
+					   (dice & 1 ? SCX_ENQ_IMMED : 0));
 		return;
 	}
 	seen_custody(p);

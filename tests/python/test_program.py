@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import struct
 import subprocess
@@ -21,6 +22,7 @@ from schedlab.policy.build import build_policy
 from schedlab.policy.find import load_policy
 from schedlab.program import layout
 from schedlab.program.compiler import compile_workload, read_program
+from schedlab.program.rtapp_export import export_rtapp
 from schedlab.workload.checks import SLOTS_MAX, TASKS_MAX
 from schedlab.workload.spec import parse_workload
 
@@ -564,6 +566,16 @@ def test_copies_keep_the_cpus_of_their_groups():
     workload = parse_workload(CPUSETS, name="cpusets.toml")
     one, two = (compile_workload(replace(workload, copies=n), seed=1) for n in (1, 2))
     assert two.affinity == one.affinity * 2
+
+
+def test_rtapp_gets_the_cpus_of_groups():
+    text = CPUSETS.replace('{spawn = "child"}, ', "").replace('{join = "inner"}, ', "")
+    text = text.replace('[[task]]\nname = "child"\narrival = "spawned"', '[[task]]\nname = "child"')
+    made = export_rtapp(parse_workload(text, name="cpusets.toml"))
+    assert made.notes == ("groups: left out, but for the CPUs that their tasks have",)
+    assert {name: task.get("cpus") for name, task in json.loads(made.text)["tasks"].items()} == {
+        "i": [2], "child": None, "p": [1], "o": [0, 1, 2], "m": [0, 1, 2], "r": None
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("runner", ["hosts/uthreads/schedlab-uthreads", "hosts/linux/schedlab-play"])

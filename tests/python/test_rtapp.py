@@ -540,13 +540,6 @@ def test_export_says_what_it_leaves_out():
     }
 
 
-def test_export_gives_a_task_the_cpus_of_its_group():
-    group = '[[group]]\nname = "left"\ncpus = "1-2"\n'
-    made = export_of('{run = "1ms"}', more='group = "left"\naffinity = [2, 3]', head=group)
-    assert made.notes == ("groups: left out, but for the CPUs that their tasks have",)
-    assert json.loads(made.text)["tasks"]["a"]["cpus"] == [2]
-
-
 # ---- the real rt-app ---------------------------------------------------------------------------
 
 
