@@ -17,6 +17,7 @@ import numpy as np
 
 from ..program import layout
 from ..program.compiler import compile_workload
+from ..workload.events import OF_CPU
 from ..workload.model import NO_QUOTA
 from ..workload.phases import ATTRIBUTES
 from ..workload.spec import parse_workload
@@ -59,7 +60,7 @@ class _Writer:
         self.ops: list[bytes] = []
         self.values: list[int] = []
         self.objects: dict[str, int] = {}
-        self.n_cpus_min = 0
+        self.n_cpus_min = max((event.which + 1 for event in world.events if event.kind in OF_CPU), default=0)
         #: First task of each group, and how many have its name.
         self.changed: list[tuple[int, int]] = []
 
