@@ -119,13 +119,14 @@ class Run:
         )
 
 
-def in_guest(run: Run):
+def in_guest(run: Run, host: GuestHost | None = None):
     """Play it in the guest, or find what came of it when that was done before: the records; RuntimeError: it fails."""
     with tempfile.TemporaryDirectory(prefix="schedlab-agreement-") as folder:
         job = run.job(Path(folder), engine="bpf")
-        kept = _kept(job)
+        host = host or GuestHost()
+        kept = _kept(job, host.lead_ms(job))
         if not kept.exists():
-            _done(GuestHost().session(timeout_seconds=TIMEOUT_SECONDS), job)
+            _done(host.session(timeout_seconds=TIMEOUT_SECONDS), job)
             # Instructions are counted: the same job is the same run, bit by bit.
             shutil.move(job.records, kept)
         return read_records(kept)
@@ -179,13 +180,13 @@ def _done(session, job: Job) -> None:
         raise RuntimeError(outcome.error)
 
 
-def _kept(job: Job) -> Path:
+def _kept(job: Job, lead_ms: int) -> Path:
     """Where the records of a job of the guest are kept."""
     what = hashlib.sha256(guest_system()[0].hash.encode() + Path(ftrace.__file__).read_bytes())
     what.update(
         job.policy.shared_object.read_bytes()
         + image_of(job)
-        + repr((job.n_cpus, sorted(settings_of(job).items()))).encode()
+        + repr((job.n_cpus, lead_ms, sorted(settings_of(job).items()))).encode()
     )
     what.update(job.program.read_bytes())
     return paths.cache_folder("agreement") / f"guest-{what.hexdigest()[:24]}.slr"

@@ -74,6 +74,10 @@ class GuestHost(EmulatedHost):
         _, parts = guest_system(kernel=self.kernel)
         return {"guest_kernel": parts.kernel_version, "qemu": qemu_version(QEMU)}
 
+    def lead_ms(self, job: Job) -> int:
+        """How long before time 0 of its program the policy is attached, in ms."""
+        return LEAD_MS if job.n_cpus == 1 and not self.is_parallel else LEAD_MS_LONG
+
     def session(self, *, timeout_seconds: float) -> GuestSession:
         """Open a connection for one worker."""
         return GuestSession(self, timeout_seconds=timeout_seconds)
@@ -119,7 +123,7 @@ class GuestSession:
             image=image_of(job),
             above=spans_of(dict(job.options).get("--above", "")),
             offline=spans_of(dict(job.options).get("--offline", "")),
-            lead_ms=LEAD_MS if job.n_cpus == 1 and not self.host.is_parallel else LEAD_MS_LONG,
+            lead_ms=self.host.lead_ms(job),
         )
         data = ElfFile(job.policy.shared_object).variables()
         system, _ = guest_system(
