@@ -66,6 +66,12 @@ struct sl_dsq {
 	struct sl_dsq *next; /* in its bucket, or free; tables_lock protects it */
 };
 
+/* Of cpuset.c: CPUs that tasks share; it stays as long as the core. */
+struct sl_mask {
+	struct sl_mask *next;
+	struct cpumask cpus;
+};
+
 struct sl_cgroup {
 	struct cgroup cgroup; /* first, for cgroup_of() */
 	struct kernfs_node kn;

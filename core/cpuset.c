@@ -16,11 +16,6 @@
  */
 #include "core.h"
 
-struct sl_mask {
-	struct sl_mask *next;
-	struct cpumask cpus;
-};
-
 static u32 nr_mask_words(void)
 {
 	return (sl_core.nr_cpus + 63) / 64;

@@ -88,6 +88,12 @@ enum scx_ops_flags {
 
 enum scx_ent_flags {
 	SCX_TASK_QUEUED = 1U << 0,
+	SCX_TASK_IMMED = 1U << 5,
+	SCX_TASK_REENQ_REASON_MASK = 3U << 12,
+	SCX_TASK_REENQ_NONE = 0U << 12,
+	SCX_TASK_REENQ_KFUNC = 1U << 12,
+	SCX_TASK_REENQ_IMMED = 2U << 12,
+	SCX_TASK_REENQ_PREEMPTED = 3U << 12,
 };
 
 enum scx_dsq_iter_flags {

@@ -14,12 +14,14 @@ from __future__ import annotations
 import contextlib
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import NotFoundError, UsageError, did_you_mean
 from ..model import RunResult, check_results
-from ..program.file import Program, find_program
-from ..records.file import Records, read_records
+
+if TYPE_CHECKING:
+    from ..program.file import Program
+    from ..records.file import Records
 
 _FILES_MAX = 1_000_000
 
@@ -74,6 +76,8 @@ def file_of_run(folder: Path, name: str) -> Path:
 
 def records_until_failure(folder: Path) -> Records:
     """Records of the folder of one run; of one that failed, until it did: then built-in FIFO goes on."""
+    from ..records.file import read_records
+
     records = read_records(find_records(folder))
     with contextlib.suppress(OSError, ValueError, KeyError):
         run = json.loads((folder / "run.json").read_text())
@@ -85,6 +89,8 @@ def records_until_failure(folder: Path) -> Records:
 
 def program_of_run(folder: Path) -> Program | None:
     """The program of the folder of one run; None where it is not there any more."""
+    from ..program.file import find_program
+
     with contextlib.suppress(OSError, ValueError):
         return find_program(folder, json.loads((folder / "run.json").read_text()).get("program_hash"))
     return None
