@@ -169,15 +169,12 @@ def try_on_linux(saved: Saved, world: World, finding: Finding, built: BuiltPolic
     from ..hosts.guest.host import REFUSED
 
     alone = {event.kind for event in read_events(world.machine_events)} - {*IN_GUEST}
-    what = (
-        f"events of kind {', '.join(sorted(alone))}"
-        if alone
-        else "chosen interleavings"
-        if world.interleaving
-        else ""
-    )
-    if what or saved.run is None:
-        what = what or "invariants, virtual times, ignored errors, and events beside a given workload"
+    what = "invariants, virtual times, ignored errors, and events beside a given workload"
+    if alone:
+        what = f"events of kind {', '.join(sorted(alone))}"
+    elif world.interleaving:
+        what = "chosen interleavings"
+    if alone or world.interleaving or saved.run is None:
         return replace(saved, on_linux=f"not tried on Linux: {what} are schedlab's")
     source = saved.world or (world.given.path if world.given else None)
     if source is None or world.topology or world.n_cpus > LINUX_CPUS_MAX:

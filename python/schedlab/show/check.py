@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,10 +19,11 @@ from ..check.coverage import ranges
 from ..check.races import columns
 from ..check.save import Saved
 from ..check.search import Found, Report, Task
-from ..check.trial import PROPERTIES
+from ..check.trial import PROPERTIES, Finding
 from ..check.world import MS, World, to_toml
 from ..errors import SchedlabError
 from ..plots.gantt import draw_text
+from ..records.file import Records
 from ..runs.folders import program_of_run, records_until_failure
 from ..runs.junit import junit_of
 from ..stats.explain import longest_wait_as_lines
@@ -118,13 +120,8 @@ def _show_found(found: Found, files: Saved, task: Task) -> None:
         say(f"  Event: {escape(event.sentence)}")
     if text := columns(finding.text, task.built.policy.path):
         print(_indented(text) + "\n")
-    if files.run and (text := _chart(files.run, finding.text)):
-        print(_indented(text) + "\n")
-    if files.run and finding.broken == "stall":
-        _, lines = longest_wait_as_lines(records_until_failure(files.run), program_of_run(files.run))
-        for line in lines[:CAUSE_LINES]:
-            say(f"  {escape(line)}")
-        say(f"  All of it:   schedlab explain {escape(str(files.run))}\n" if lines else "")
+    if files.run:
+        _show_run(files.run, finding)
     say(
         f"  Found with {found.first.n_tasks} tasks on {_cpus(found.first)}; smallest: {small.world.n_tasks} on "
         f"{_cpus(small.world)}, after {small.n_trials} trials in {small.seconds:.1f} s. Seen {found.n_seen} times."
@@ -155,19 +152,30 @@ def _tasks(world: World) -> str:
     return to_toml(world).partition("[[")[2].join(("[[", "")).strip()
 
 
-def _chart(run: Path, text: str) -> str:
-    """Who had the CPUs around the failure; empty where the run has left no records."""
+def _show_run(run: Path, finding: Finding) -> None:
+    """Who had the CPUs around the failure, and why a task stalled; nothing where the run has left no records."""
     try:
         records, program = records_until_failure(run), program_of_run(run)
-        begins = re.search(r"at (\d+ ns)| to ([\d.]+[num]?s)\b", text)
-        at_ns = parse_duration((begins[1] or begins[2]).replace(" ", "")) if begins else records.end_ns
-        begin_ns = max(0, min(at_ns, records.end_ns - 1) - WINDOW_NS // (2 if begins else 1))
-        names = program.names if program else {}
-        width = max(40, min(100, shutil.get_terminal_size((80, 24)).columns) - 6)
-        return draw_text(records, names=names, width=width, n_tasks_max=12, begin_ns=begin_ns,
-                         end_ns=begin_ns + WINDOW_NS)  # fmt: skip
+        chart = _chart(records, program.names if program else {}, finding.text)
+        _, lines = longest_wait_as_lines(records, program) if finding.broken == "stall" else (None, [])
     except (SchedlabError, OSError, ValueError):
-        return ""
+        return
+    if chart:
+        print(_indented(chart) + "\n")
+    for line in lines[:CAUSE_LINES]:
+        say(f"  {escape(line)}")
+    if lines:
+        say(f"  All of it:   schedlab explain {escape(str(run))}\n")
+
+
+def _chart(records: Records, names: Mapping[int, str], text: str) -> str:
+    """Who had the CPUs around what the text of a finding tells."""
+    begins = re.search(r"at (\d+ ns)| to ([\d.]+[num]?s)\b", text)
+    at_ns = parse_duration((begins[1] or begins[2]).replace(" ", "")) if begins else records.end_ns
+    begin_ns = max(0, min(at_ns, records.end_ns - 1) - WINDOW_NS // (2 if begins else 1))
+    width = max(40, min(100, shutil.get_terminal_size((80, 24)).columns) - 6)
+    return draw_text(records, names=names, width=width, n_tasks_max=12, begin_ns=begin_ns,
+                     end_ns=begin_ns + WINDOW_NS)  # fmt: skip
 
 
 def as_junit(report: Report, task: Task) -> str:
