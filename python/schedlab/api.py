@@ -170,7 +170,8 @@ def run(
     Parameters
     ----------
     workloads, policies : str, pathlib.Path, or iterable of them
-        Names or files; the policy `"all"` stands for all that schedlab has.
+        Names or files; the policy `"all"` stands for all that schedlab has, and on the host `guest`
+        `"loader:./scx_x -v"` for a scheduler's own program.
     seeds : int or iterable of int, optional
         How many seeds, from 1 on; or the seeds themselves, which must follow on
         one another, such as `range(5, 10)`. Seed 0 means no jitter. Default: 20 where

@@ -606,6 +606,7 @@ class RunResult(_Named, total=False):
     command_line: str
     knobs: dict[str, int]
     source: dict[str, Any] | None
+    loader: dict[str, Any]
     directory: str | None
     log: list[str]
     usage: dict[str, Any]

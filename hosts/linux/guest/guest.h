@@ -8,6 +8,7 @@
  *	init.c    mounts, does the job             -> ../load/policy.c, play.c
  *	input.c   where the job comes from
  *	play.c    real processes play a workload program under the policy
+ *	loader.c  a scheduler's own program, which loads it
  *	verbs.c   what each verb is on Linux, with ../tasks
  *	handover.c  locks and pipes
  *	above.c   what takes CPUs, beside the program
@@ -36,11 +37,29 @@ void input_init(void);
 void input_stop_machine(void);
 /* Make the files that came with the job; a frame says so if it cannot be. */
 void input_read(void);
+/* Those that @path is in: up to its last slash. */
+void make_folders(char *path);
 
 /* ---- machine_root.c: a command on the files of the machine outside ------- */
 
 /* Runs it to its end, or says in a frame why not; both paths are of files of the job. */
 void machine_root_exec(const char *argv_path, const char *env_path);
+
+/* Return: the words of a file of the job, behind the last one NULL; NULL: there is none. */
+char **read_words(const char *path);
+
+/* ---- loader.c: a scheduler's own program --------------------------------- */
+
+/* What a machine has mounted, below @root. Return: 0, or -errno after a frame. */
+int mount_all(const char *root);
+/* Its folder and command, and its environment; both paths are of files of the job. Return: 0, or -1 after a frame. */
+int loader_open(const char *argv_path, const char *env_path);
+/* Returns when the kernel has a scheduler: 0, or -1 after frames. */
+int loader_start(void);
+/* Is it the scheduler that came with loader_start()? */
+bool loader_is_attached(void);
+/* As Ctrl-C does it; says what it printed, and what the kernel said. */
+void loader_end(void);
 
 /* ---- trace.c: what the scheduler did ----------------------------------- */
 
@@ -57,6 +76,7 @@ void trace_send(void);
 /* State that all processes of a run share; one mapping, made before any. */
 struct shared_task {
 	s32 pid;
+	s32 timer_fd;	    /* goes off at its arrival; -1: it sets its own */
 	u32 may_arm;	    /* futex: 1 when it may set its arrival timer */
 	u32 started;	    /* futex: 1 when its parent has spawned it */
 	u32 children_ended; /* futex: counts up; woken at children_needed */
@@ -132,6 +152,7 @@ void above_end(void);
 void sleep_until_ns(u64 at_ns);
 /* Attach so long before time 0 from now on. */
 void play_lead(u64 ms);
+/* @policy: NULL: what loader.c starts. */
 void play(struct policy *policy, const char *path);
 
 #endif

@@ -7,6 +7,7 @@
  * The job has one command per line, words separated by single blanks:
  *
  *	policy PATH          the next policy; ends the one before
+ *	loader COMMAND ENVIRONMENT   its own program in place of a policy; the next word is play
  *	set NAME VALUE       a knob of it
  *	hold MILLISECONDS    load and attach it, leave the CPUs to it so long
  *	device LATENCY PER_KIB CALL DEPTH    what `read` and `write` wait for, in ns
@@ -135,7 +136,8 @@ static void add_above(bool is_offline, const char *cpu)
 		frame_text("fatal", "more real-time tasks and offline CPUs than the guest can have");
 }
 
-static void do_line(char *line, struct policy **policy)
+/* @is_loader: a program was given, which has the place of a policy. */
+static void do_line(char *line, struct policy **policy, bool *is_loader)
 {
 	char *verb = strtok(line, " \n");
 	char *first = strtok(NULL, " \n");
@@ -166,6 +168,14 @@ static void do_line(char *line, struct policy **policy)
 		policy_close(*policy);
 		frame_text("next", "%s", first);
 		*policy = policy_open(first);
+		*is_loader = false;
+	} else if (!strcmp(verb, "loader") && second) {
+		policy_close(*policy);
+		*policy = NULL;
+		frame_text("next", "%s", first);
+		*is_loader = !loader_open(first, second);
+	} else if (!strcmp(verb, "play") && *is_loader) {
+		play(NULL, first);
 	} else if (!*policy) {
 		return; /* a frame has said why there is none */
 	} else if (!strcmp(verb, "set") && second) {
@@ -236,6 +246,7 @@ int main(void)
 {
 	const struct rlimit no_limit = { RLIM_INFINITY, RLIM_INFINITY };
 	struct policy *policy = NULL;
+	bool is_loader = false;
 	struct utsname name;
 	char line[512];
 	FILE *job;
@@ -267,7 +278,7 @@ int main(void)
 	if (!job)
 		frame_text("fatal", "/job: %s", strerror(errno));
 	while (job && fgets(line, sizeof(line), job))
-		do_line(line, &policy);
+		do_line(line, &policy, &is_loader);
 	policy_close(policy);
 	frame_text("done", "%s", "");
 	sync();

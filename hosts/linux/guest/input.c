@@ -26,6 +26,7 @@
 #define DATA_PORT 0x511
 #define DIRECTORY 0x19
 #define ENTRIES_MAX 256
+#define PATH_BYTES 4096
 #define INPUT_NAME "opt/schedlab/input"
 /* A panic device: a write stops the machine there (-action panic=pause). */
 #define STOP_PORT 0x505
@@ -75,10 +76,21 @@ static u64 select_input(void)
 	return 0;
 }
 
-static int write_file(const char *path, const char *data, u64 bytes)
+void make_folders(char *path)
 {
-	FILE *file = fopen(path, "w");
+	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		mkdir(path, 0755);
+		*slash = '/';
+	}
+}
 
+static int write_file(char *path, const char *data, u64 bytes)
+{
+	FILE *file;
+
+	make_folders(path);
+	file = fopen(path, "w");
 	if (!file)
 		return -errno;
 	if (fwrite(data, 1, bytes, file) != bytes) {
@@ -95,14 +107,14 @@ static int write_file(const char *path, const char *data, u64 bytes)
 static int unpack(const char *data, u64 bytes)
 {
 	const char *end = data + bytes;
-	char path[200];
+	char path[PATH_BYTES];
 	u64 file_bytes;
 	int head_bytes;
 	int failed;
 
 	while (data < end) {
 		/* The file ends with a 0, so that this cannot leave it. */
-		if (sscanf(data, "%199s %llu%n", path, &file_bytes, &head_bytes) != 2)
+		if (sscanf(data, "%4095s %llu%n", path, &file_bytes, &head_bytes) != 2)
 			return -EBADMSG;
 		data += head_bytes + 1;
 		if (file_bytes >= (u64)(end - data))

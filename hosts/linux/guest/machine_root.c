@@ -28,38 +28,7 @@
 #define DEVICES_MAX 8
 #define WORDS_BYTES_MAX (256 * 1024)
 
-/* In this order: some are inside others. */
-static const struct {
-	const char *type;
-	const char *source;
-	const char *place;
-} mounts[] = {
-	{ "virtiofs", "root", ROOT },
-	{ "proc", "proc", ROOT "/proc" },
-	{ "sysfs", "sysfs", ROOT "/sys" },
-	{ "tracefs", "tracefs", ROOT "/sys/kernel/tracing" },
-	{ "bpf", "bpf", ROOT "/sys/fs/bpf" },
-	{ "cgroup2", "cgroup2", ROOT "/sys/fs/cgroup" },
-	{ "devtmpfs", "devtmpfs", ROOT "/dev" },
-	{ "devpts", "devpts", ROOT "/dev/pts" },
-	{ "tmpfs", "tmpfs", ROOT "/dev/shm" },
-};
-
-static int mount_all(void)
-{
-	for (u32 i = 0; i < sizeof(mounts) / sizeof(*mounts); i++) {
-		mkdir(mounts[i].place, 0755);
-		if (mount(mounts[i].source, mounts[i].place, mounts[i].type, 0, NULL)) {
-			frame_text("fatal", "mount %s at %s: %s", mounts[i].type, mounts[i].place,
-				   strerror(errno));
-			return -errno;
-		}
-	}
-	return 0;
-}
-
-/* Return: the words of a file of the job, behind the last one NULL; NULL: there is none. */
-static char **read_words(const char *path)
+char **read_words(const char *path)
 {
 	char *text = malloc(WORDS_BYTES_MAX + 1);
 	FILE *file = fopen(path, "r");
@@ -115,7 +84,12 @@ void machine_root_exec(const char *argv_path, const char *env_path)
 		frame_text("fatal", "%s: no folder and command", argv_path);
 		return;
 	}
-	if (mount_all())
+	mkdir(ROOT, 0755);
+	if (mount("root", ROOT, "virtiofs", 0, NULL)) {
+		frame_text("fatal", "mount virtiofs at %s: %s", ROOT, strerror(errno));
+		return;
+	}
+	if (mount_all(ROOT))
 		return;
 	frame_text("next", "%s", argv[1]);
 	/* execvpe() looks along the PATH of the caller. */

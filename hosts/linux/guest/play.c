@@ -13,6 +13,11 @@
  *	load policy -> fork -> arm timers one by one -> attach policy
  *	-> time 0: traced until all have ended or the horizon -> detach -> send
  *
+ * How long a scheduler's own program takes until its scheduler has the CPUs is not known, and to set a timer of
+ * its own then a task would run. So there the timers are this process's, set when it is known:
+ *
+ *	fork -> start the program (loader.c) -> it is attached -> set timers one by one -> time 0
+ *
  * Read next: verbs.c.
  */
 #define _GNU_SOURCE
@@ -30,6 +35,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -134,6 +140,8 @@ void sleep_until_ns(u64 at_ns)
 /* Asleep until the task's arrival; then its time, in ns since time 0. */
 static u64 await_arrival(struct shared *s, struct shared_task *me, u64 arrival_ns)
 {
+	u64 nr_times;
+
 	wait_for(&me->may_arm);
 	__atomic_add_fetch(&s->nr_armed, 1, __ATOMIC_RELEASE);
 	futex_wake(&s->nr_armed, 1);
@@ -141,7 +149,10 @@ static u64 await_arrival(struct shared *s, struct shared_task *me, u64 arrival_n
 		wait_for(&me->started);
 		return monotonic_ns() - s->start_ns;
 	}
-	sleep_until_ns(s->start_ns + arrival_ns);
+	if (me->timer_fd < 0)
+		sleep_until_ns(s->start_ns + arrival_ns);
+	else if (read(me->timer_fd, &nr_times, sizeof(nr_times)) < 0)
+		_exit(1); /* never: it is a timer, and set */
 	return arrival_ns;
 }
 
@@ -201,13 +212,22 @@ static int give_attributes(struct run *run, u32 i, pid_t pid)
 	return failed ? -1 : 0;
 }
 
-static int fork_tasks(struct run *run)
+static int fork_tasks(struct run *run, bool has_timers)
 {
 	u32 i;
 
 	for (i = 0; i < nr_tasks(run); i++) {
-		pid_t pid = fork_as(PID_BASE + i + 1);
+		pid_t pid;
 
+		run->shared->tasks[i].timer_fd = -1;
+		if (has_timers) {
+			run->shared->tasks[i].timer_fd = timerfd_create(CLOCK_MONOTONIC, 0);
+			if (run->shared->tasks[i].timer_fd < 0) {
+				frame_text("fatal", "task %u: a timer: %s", i, strerror(errno));
+				return -1;
+			}
+		}
+		pid = fork_as(PID_BASE + i + 1);
 		if (pid < 0) {
 			frame_text("fatal", "task %u: fork: %s", i, strerror(errno));
 			return -1;
@@ -226,7 +246,6 @@ static int fork_tasks(struct run *run)
 
 #define KTHREADD 2	/* parent of all threads of the kernel */
 
-/* This process too: it must be awake when the run ends, not in a queue. */
 static void lift_self(bool is_lifted)
 {
 	const struct sched_param param = { .sched_priority = is_lifted };
@@ -259,6 +278,15 @@ static void lift_kernel_threads(void)
 		closedir(proc);
 }
 
+/* The last one needs as long as the first: 300 us each is ample. Linux's ticks are at multiples of the tick; time 0
+ * is one, as in sim. */
+static void set_start(struct run *run, u64 from_now_ms)
+{
+	u64 at_ns = monotonic_ns() + (from_now_ms + nr_tasks(run)) * MS;
+
+	run->shared->start_ns = at_ns + tick_ns() - at_ns % tick_ns();
+}
+
 /* One by one, so that timers for the same time go off in the tasks' order. */
 static void arm_tasks(struct run *run)
 {
@@ -266,10 +294,6 @@ static void arm_tasks(struct run *run)
 	struct shared *s = run->shared;
 	u32 i;
 
-	/* The last one needs as long as the first: 300 us each is ample. */
-	s->start_ns = monotonic_ns() + (lead_ms + ARM_MS + nr_tasks(run)) * MS;
-	/* Linux's ticks are at multiples of the tick; time 0 is one, as in sim. */
-	s->start_ns += tick_ns() - s->start_ns % tick_ns();
 	for (i = 0; i < nr_tasks(run); i++) {
 		__atomic_store_n(&s->tasks[i].may_arm, 1, __ATOMIC_RELEASE);
 		futex_wake(&s->tasks[i].may_arm, 1);
@@ -277,6 +301,26 @@ static void arm_tasks(struct run *run)
 			futex_wait(&s->nr_armed, i, ~0ULL);
 		nanosleep(&moment, NULL);
 	}
+}
+
+/* What armed tasks wait for that have not set their own. */
+static int set_timers(struct run *run)
+{
+	const struct sl_program_task *tasks = sl_program_tasks(run->program);
+	u32 i;
+
+	for (i = 0; i < nr_tasks(run); i++) {
+		u64 at_ns = run->shared->start_ns + tasks[i].arrival_ns;
+		const struct itimerspec at = { .it_value = { .tv_sec = at_ns / (1000 * MS),
+							     .tv_nsec = at_ns % (1000 * MS) } };
+
+		if (tasks[i].arrival_ns != ~0ULL &&
+		    timerfd_settime(run->shared->tasks[i].timer_fd, TFD_TIMER_ABSTIME, &at, NULL)) {
+			frame_text("fatal", "task %u: a timer: %s", i, strerror(errno));
+			return -1;
+		}
+	}
+	return 0;
 }
 
 /* SIGCHLD is ignored, so this returns when the last process is gone. */
@@ -314,37 +358,68 @@ static void kill_tasks(struct run *run)
 	await_processes();
 }
 
-static void play_attached(struct policy *policy, struct run *run)
+/* Of this process, which is above all else: it must be awake when the run ends, not in a queue. */
+static void record(struct run *run, struct policy *policy)
 {
 	struct shared *s = run->shared;
 	u64 end_ns;
 	u32 i;
 
-	lift_kernel_threads();
-	arm_tasks(run);
-	above_begin(s->start_ns);
-	sleep_until_ns(s->start_ns - lead_ms * MS - ATTACH_NS);
-	/* Before it is attached: a policy that forgets tasks shall forget others. */
-	lift_self(true);
-	if (policy_attach(policy)) {
-		lift_self(false);
-		return;
-	}
-	if (monotonic_ns() + 5 * MS > s->start_ns) {
-		lift_self(false);
-		frame_text("fatal", "attaching took longer than %llu ms", lead_ms);
-		return;
-	}
 	trace_start();
 	await_end(run);
 	end_ns = monotonic_ns();
 	trace_stop();
-	lift_self(false);
 	frame_text("played", "%llu %llu %u %s", s->start_ns, end_ns - s->start_ns, s->nr_left,
-		   policy_is_attached(policy) ? "attached" : "thrown out");
+		   (policy ? policy_is_attached(policy) : loader_is_attached()) ? "attached" :
+										  "thrown out");
 	for (i = 0; i < nr_tasks(run); i++)
 		if (s->tasks[i].result)
 			frame_text("result", "%u %d", i, s->tasks[i].result);
+}
+
+static void play_attached(struct policy *policy, struct run *run)
+{
+	u64 start_ns;
+
+	set_start(run, lead_ms + ARM_MS);
+	start_ns = run->shared->start_ns;
+	arm_tasks(run);
+	above_begin(start_ns);
+	sleep_until_ns(start_ns - lead_ms * MS - ATTACH_NS);
+	/* Before it is attached: a policy that forgets tasks shall forget others. */
+	lift_self(true);
+	if (!policy_attach(policy)) {
+		if (monotonic_ns() + 5 * MS > start_ns)
+			frame_text("fatal", "attaching took longer than %llu ms", lead_ms);
+		else
+			record(run, policy);
+	}
+	lift_self(false);
+}
+
+static void play_under_loader(struct run *run)
+{
+	arm_tasks(run);
+	lift_self(true);
+	if (!loader_start()) {
+		set_start(run, lead_ms);
+		if (!set_timers(run)) {
+			above_begin(run->shared->start_ns);
+			record(run, NULL);
+		}
+		/* Before tasks are killed: it need not let them run. */
+		loader_end();
+	}
+	lift_self(false);
+}
+
+static void close_timers(struct run *run)
+{
+	u32 i;
+
+	for (i = 0; i < nr_tasks(run); i++)
+		if (run->shared->tasks[i].timer_fd > 0)
+			close(run->shared->tasks[i].timer_fd);
 }
 
 void play(struct policy *policy, const char *path)
@@ -352,9 +427,9 @@ void play(struct policy *policy, const char *path)
 	struct run run = { 0 };
 	u32 value_bytes = 0;
 
-	if (open_program(&run, path) || policy_load(policy) || make_shared(&run))
+	if (open_program(&run, path) || (policy && policy_load(policy)) || make_shared(&run))
 		return;
-	run.shared->attrs_fd = policy_map(policy, "task_attrs", &value_bytes);
+	run.shared->attrs_fd = policy ? policy_map(policy, "task_attrs", &value_bytes) : -1;
 	if (run.shared->attrs_fd >= 0 && value_bytes != sizeof(struct task_attr)) {
 		frame_text("fatal",
 			   "task_attrs holds %u bytes, not %zu: another "
@@ -362,10 +437,16 @@ void play(struct policy *policy, const char *path)
 			   value_bytes, sizeof(struct task_attr));
 	} else {
 		above_prepare();
-		if (!groups_make(run.program) && !fork_tasks(&run))
-			play_attached(policy, &run);
+		if (!groups_make(run.program) && !fork_tasks(&run, !policy)) {
+			lift_kernel_threads();
+			if (policy)
+				play_attached(policy, &run);
+			else
+				play_under_loader(&run);
+		}
 		above_end();
 		kill_tasks(&run);
+		close_timers(&run);
 		groups_remove(run.program);
 		trace_send();
 	}

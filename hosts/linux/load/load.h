@@ -7,6 +7,7 @@
  *
  *	main.c     schedlab-load: loads, reports, unloads
  *	policy.c   one policy: its object, its knobs, its life in the kernel
+ *	kernel.c   what the kernel says of sched_ext
  *	launch.c   what the user half of a published scheduler does
  *	lines.c    which line of the policy's source an error came from
  *	count.c    how often its callbacks were called
@@ -75,6 +76,17 @@ int policy_map(struct policy *policy, const char *name, u32 *value_bytes);
 struct bpf_object *policy_object(struct policy *policy);
 /* Detach, report what the kernel said meanwhile, and free everything. */
 void policy_close(struct policy *policy);
+
+/* ---- kernel.c: what the kernel says of sched_ext ------------------------ */
+
+/* The first line of a file of /sys/kernel/sched_ext. Return: whether there is one. */
+bool kernel_read(const char *name, char *text, u64 text_bytes);
+/* "enabled", "disabled" and what is between. */
+bool kernel_state_is(const char *state);
+/* Return: what to read the kernel's messages from, from now on; -1: there is none. */
+int kernel_listen(void);
+/* Its lines about sched_ext since, without their heads. */
+void kernel_said(int fd, char *text, u64 text_bytes);
 
 /* ---- launch.c: what published schedulers expect ------------------------ */
 

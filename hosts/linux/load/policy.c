@@ -13,7 +13,6 @@
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +28,6 @@
 #define PROGRAMS_MAX 64
 #define KNOBS_MAX 64
 #define CALL "call."		/* as python/schedlab/policy/launch_file.py has it */
-#define STATE_PATH "/sys/kernel/sched_ext/state"
 #define DETACH_TRIES 500	/* of 10 ms */
 
 struct knob {
@@ -327,9 +325,7 @@ int policy_load(struct policy *policy)
 
 int policy_attach(struct policy *policy)
 {
-	policy->kmsg_fd = open("/dev/kmsg", O_RDONLY | O_NONBLOCK);
-	if (policy->kmsg_fd >= 0)
-		lseek(policy->kmsg_fd, 0, SEEK_END);
+	policy->kmsg_fd = kernel_listen();
 	policy->link = bpf_map__attach_struct_ops(policy->ops);
 	if (!policy->link)
 		return refuse("the policy's init fails", errno);
@@ -338,22 +334,9 @@ int policy_attach(struct policy *policy)
 	return 0;
 }
 
-static bool state_is(const char *state)
-{
-	char text[32] = "";
-	int fd = open(STATE_PATH, O_RDONLY);
-	ssize_t n;
-
-	if (fd < 0)
-		return false;
-	n = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	return n > 0 && !strncmp(text, state, strlen(state));
-}
-
 bool policy_is_attached(const struct policy *policy)
 {
-	return policy->link && state_is("enabled");
+	return policy->link && kernel_state_is("enabled");
 }
 
 int policy_map(struct policy *policy, const char *name, u32 *value_bytes)
@@ -371,39 +354,13 @@ struct bpf_object *policy_object(struct policy *policy)
 	return policy->object;
 }
 
-/*
- * The kernel's lines about sched_ext since attaching, without their heads. The
- * lines of a stack, which are indented, follow the one that says what happened.
- */
+/* The kernel's lines about sched_ext since attaching. */
 static void report_kernel(struct policy *policy)
 {
-	char record[8192];
 	char text[8192];
 	char line[512];
-	bool is_ours = false;
-	u64 used = 0;
-	ssize_t n;
 
-	text[0] = '\0';
-	while ((n = read(policy->kmsg_fd, record, sizeof(record) - 1)) > 0 ||
-	       (n < 0 && errno == EPIPE)) {
-		char *said;
-
-		if (n < 0)
-			continue; /* overwritten: go on behind it */
-		record[n] = '\0';
-		said = strchr(record, ';');
-		if (!said)
-			continue;
-		said[1 + strcspn(said + 1, "\n")] = '\0';
-		is_ours = strstr(said, "sched_ext") || (is_ours && said[1] == ' ');
-		if (!is_ours)
-			continue;
-		n = snprintf(text + used, sizeof(text) - used, "%s\n", said + 1);
-		if (used + n >= sizeof(text))
-			break;
-		used += n;
-	}
+	kernel_said(policy->kmsg_fd, text, sizeof(text));
 	frame_text("kernel", "%s", text);
 	if (line_of(policy->object, text, line, sizeof(line)))
 		frame_text("line", "%s", line);
@@ -419,7 +376,7 @@ void policy_close(struct policy *policy)
 	if (policy->was_attached) {
 		frame_text("ended", "%s", policy_is_attached(policy) ? "by us" : "by the kernel");
 		bpf_link__destroy(policy->link);
-		for (i = 0; i < DETACH_TRIES && !state_is("disabled"); i++)
+		for (i = 0; i < DETACH_TRIES && !kernel_state_is("disabled"); i++)
 			nanosleep(&pause, NULL);
 	}
 	if (policy->kmsg_fd >= 0) {

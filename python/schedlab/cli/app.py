@@ -93,6 +93,14 @@ PoliciesOption = Annotated[
         "--policy", "-p", help="Names or C files, with commas between; 'all'.", autocompletion=complete_policy
     ),
 ]
+LoaderOption = Annotated[
+    list[str],
+    typer.Option(
+        "--loader",
+        metavar="COMMAND",
+        help="guest: a scheduler's own program, such as './scx_lavd --performance'; beside or instead of policies.",
+    ),
+]
 BaselineOption = Annotated[
     str | None, typer.Option(metavar="POLICY", help="What all others are compared with; default: the first.")
 ]
@@ -150,7 +158,8 @@ def _leave_with_error(kind: str, message: str, exit_code: int, **more: object) -
 @with_options
 def run(
     workloads: WorkloadsArgument,
-    policy: PoliciesOption,
+    policy: PoliciesOption = [],  # noqa: B006, Typer copies it
+    loader: LoaderOption = [],  # noqa: B006, Typer copies it
     seeds: Annotated[
         int | None,
         typer.Option(help="How many seeds; default: 20 where the simulator compares policies, else 1."),
@@ -170,7 +179,7 @@ def run(
 
     policies = [
         name for given in split_names(policy) for name in (list_policies() if given == "all" else [given])
-    ]
+    ] + [f"loader:{command}" for command in loader]
     plan = make_plan(
         workloads,
         policies,

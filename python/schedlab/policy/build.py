@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import paths
 from ..errors import PolicyError, UnavailableError, did_you_mean
@@ -48,6 +48,9 @@ from .launch_file import (
 )
 from .published import FLAGS as PUBLISHED_FLAGS
 from .published import compiler_flags, published, scheduler_version
+
+if TYPE_CHECKING:
+    from .loader import Loader
 
 #: What every host that runs native policies compiles them with.
 FLAGS = (
@@ -94,6 +97,8 @@ class BuiltPolicy:
     launch: dict[str, int | str] = field(default_factory=dict)
     #: For Linux: the natively compiled file whose launch() says what the kernel's gets (hosts/user_half.py).
     user_half: Path | None = None
+    #: A program that loads its scheduler itself (loader.py), in place of all that.
+    loader: Loader | None = None
 
 
 #: A policy's operations without `SCX_OPS_DEFINE()`.

@@ -45,6 +45,8 @@ FLAG_INTERRUPT = 0x08 | 0x10
 YIELD_NS_MAX = 200_000
 
 NEW, RUNNABLE, RUNNING, BLOCKED, DEAD = range(5)
+#: Linux's own numbers: from here on, priorities are those of nice values; what is below is real-time.
+PRIO_NORMAL = 100
 #: The event of bpf_printk().
 PRINTK = "bpf_trace_printk"
 #: Kind of a record that turned out to say nothing.
@@ -61,6 +63,9 @@ class Trace:
     pages: dict[int, list[bytes]] = field(default_factory=dict)  #: Ring pages by CPU, in order.
     start_ns: int = 0  #: Time 0 of the program on the trace's clock, in nanoseconds.
     end_ns: int = 0  #: End of the run, in nanoseconds since time 0.
+    #: Whether a process outside the program decides, under the scheduler itself: it interrupts no task, but takes
+    #: a turn as every other.
+    has_user_half: bool = False
     n_lost: int = 0  #: Events that found the ring full.
 
     @cached_property
@@ -140,6 +145,7 @@ class _Converter:
 
     def __init__(self, trace: Trace):
         self.start_ns = trace.start_ns
+        self.has_user_half = trace.has_user_half
         self.tasks = {pid: _Task(number) for pid, number in trace.tasks.items()}
         self.records: list[list[int]] = []
         #: By CPU: the task that an outsider has taken it from, since when it ran, and
@@ -189,7 +195,13 @@ class _Converter:
         """One process leaves the CPU and another gets it."""
         pid = event["next_pid"]
         task = self.tasks.get(pid)
-        self._leave(t_ns, cpu, event["prev_pid"], event["prev_state"], to_outsider=task is None)
+        is_turn = self.has_user_half and event["next_prio"] >= PRIO_NORMAL
+        self._leave(
+            t_ns, cpu, event["prev_pid"], event["prev_state"], to_outsider=task is None and not is_turn
+        )
+        if is_turn and pid:
+            # Who is interrupted now is not interrupted by what was there before.
+            self.interrupted.pop(cpu, None)
         if task is None:
             self.outsiders[cpu] = (pid, t_ns)
             return

@@ -307,6 +307,8 @@ def do_case(
         outcome = session.run(job)
         is_lost = outcome.error_kind == "host"
         run["host_answer"] = outcome.answer
+        if built.loader:
+            run["loader"] = {"command": [*built.loader.argv], "ops": outcome.answer.get("ops", "")}
         if outcome.environment:
             run["environment"] = context.environment | outcome.environment
         if outcome.log:

@@ -22,6 +22,8 @@ SEEDS_MAX = 100_000
 #: Seeds where policies are compared in virtual time: enough to decide what the eye sees;
 #: docs/statistics.md has how much that is.
 SEEDS_COMPARED = 20
+#: What begins the name of a policy that is a program (policy/loader.py).
+LOADER = "loader:"
 _WORDS = {option.word for option in OPTIONS.values()}
 
 
@@ -55,6 +57,12 @@ class Plan:
             found.append(f"--seeds must be 1 to {SEEDS_MAX} (got {self.n_seeds})")
         if problem := wrong_seed(self.first_seed):
             found.append(problem)
+        found += [
+            f"--loader {name.removeprefix(LOADER)}: a program that loads a scheduler needs a kernel to itself, which "
+            f"--host {self.execution.host} has not; hosts that have it: guest"
+            for name in self.policies
+            if name.startswith(LOADER) and self.execution.host != "guest"
+        ]
         return found + why_no_option(self.machine, self.execution)
 
 

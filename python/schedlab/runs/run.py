@@ -39,6 +39,7 @@ from ..hosts.choose import SIM_OR_GUEST, build_for, engine_of
 from ..model import Execution
 from ..policy.build import BuiltPolicy, need_compiler
 from ..policy.find import Policy, Variant, find_policy, load_policy, parse_settings, policy_name
+from ..policy.loader import is_loader, loader_as_policy
 from ..workload.events import IN_GUEST
 from ..workload.model import Workload
 from ..workload.phases import walk
@@ -117,6 +118,10 @@ def run_plan(
         raise UsageError(
             f"--kernel {plan.execution.kernel} stays on this machine, and --executor's workers boot another: leave one out"
         )
+    if executor is not None and any(map(is_loader, plan.policies)):
+        raise UsageError(
+            "a program that loads a scheduler (--loader) stays on this machine: leave out --executor"
+        )
     prepared = prepare(plan)
     found = {case.position: known(prepared.context, case) for case in prepared.cases} if known else {}
     todo = [case for case in prepared.cases if not found.get(case.position)]
@@ -138,7 +143,9 @@ def prepare(plan: Plan) -> Prepared:
         raise UsageError("\n".join(problems))
     workloads = _load_workloads(plan)
     classes = _parse_classes(plan)
-    ours = [name for name in plan.policies if name not in classes]
+    loaders = _find_loaders(plan)
+    given = classes | loaders
+    ours = [name for name in plan.policies if name not in given]
     policies, broken = _load_policies(ours, is_inside=engine_of(plan.execution) == "wasm")
     if ours and plan.execution.host == "linux":
         from ..hosts.linux.ext_class import refuse_policies
@@ -149,15 +156,15 @@ def prepare(plan: Plan) -> Prepared:
     )
     host = host_of(plan.execution)
     need_compiler((variant.policy for variant in variants.values()), engine_of(plan.execution))
-    built = classes | _build_all(variants, plan.execution)
-    # A damaged policy fails in its place, between the others; so does a class of Linux.
-    labels = iter(policies)
+    built = {each.policy.name: each for each in given.values()} | _build_all(variants, plan.execution)
+    # A damaged policy fails in its place, between the others; so does a class of Linux, or a program.
+    labels, built_as_they_are = iter(policies), {each.policy.name for each in given.values()}
     names = [
         name
-        for label in [each if each in classes else next(labels) for each in plan.policies]
+        for label in [given[each].policy.name if each in given else next(labels) for each in plan.policies]
         for name in (
             [label]
-            if label in broken or label in classes
+            if label in broken or label in built_as_they_are
             else [name for name, v in variants.items() if v.policy is policies[label]]
         )
     ]
@@ -320,6 +327,17 @@ def _parse_classes(plan: Plan) -> dict[str, BuiltPolicy]:
             f"--set {plan.settings[0]}: a class of Linux has no knobs; write SCHED_FIFO:20 for another priority"
         )
     return made
+
+
+def _find_loaders(plan: Plan) -> dict[str, BuiltPolicy]:
+    """Programs that load their schedulers themselves, by the words that name them."""
+    found = {name: loader_as_policy(name) for name in plan.policies if is_loader(name)}
+    names = [each.policy.name for each in found.values()]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise UsageError(f"two programs are called '{twice[0]}'; rename one of them")
+    if sum(map(is_loader, plan.policies)) > len(found):
+        raise UsageError("--loader: a program is given twice; name each once")
+    return found
 
 
 def _build_all(variants: dict[str, Variant], execution: Execution) -> dict[str, BuiltPolicy | PolicyError]:

@@ -32,6 +32,7 @@ _PROGRAMS = {
     "guest": (
         "hosts/linux/guest/*.c",
         "hosts/linux/load/frame.c",
+        "hosts/linux/load/kernel.c",
         "hosts/linux/load/launch.c",
         "hosts/linux/load/lines.c",
         "hosts/linux/load/policy.c",

@@ -12,6 +12,9 @@ into the guest (hosts/linux/guest/input.c) and answers out of it and out of
         loaded, attached
         attributes    number of the policy's map of attributes in that kernel
         counts    lines "call CALLBACK TIMES NANOSECONDS", "event NAME TIMES"
+        ops       name of the scheduler that a program has loaded itself
+        early     that program had ended before it was told to
+        silent    milliseconds for which a program did not do what was waited for
         ended     "by us" or "by the kernel"
         kernel    its lines about sched_ext meanwhile
         line      "FILE:LINE: TEXT" of the source that these are about
@@ -99,7 +102,11 @@ class Answer:
     fatal: list[str] = field(default_factory=list)  #: What went wrong in the guest itself.
     output: bytes = b""  #: What a program printed.
     status: int | None = None  #: Its exit status; -1: a signal.
-    silent_ms: int = 0  #: How long no heartbeat had come when the loader ended the policy; 0: it did not.
+    #: How long no heartbeat had come when the loader ended the policy, or how long was waited in vain for a
+    #: program to load a scheduler, or to end; 0: it was not.
+    silent_ms: int = 0
+    ops: str = ""  #: Name of the scheduler that a program has loaded itself.
+    is_early: bool = False  #: Whether that program had ended before it was told to.
 
     @property
     def disabled_reason(self) -> str:
@@ -161,6 +168,10 @@ class Answer:
             self.fatal.append(text)
         elif kind == "output":
             self.output = contents
+        elif kind == "ops":
+            self.ops = text
+        elif kind == "early":
+            self.is_early = True
         elif kind == "silent":
             self.silent_ms = int(text)
         elif kind == "status":

@@ -52,6 +52,10 @@ if TYPE_CHECKING:
 TASKS_MAX = 4000
 #: How the error of a policy begins that did not come to run.
 REFUSED = "refused by Linux: "
+#: What a scheduler's own program may need of memory, with its files, as much as a policy with such data.
+LOADER_BYTES = 100 << 20
+#: Lines of what it said last that an error shows.
+SAID_LINES = 12
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,9 @@ class GuestHost(EmulatedHost):
 
     def lead_ms(self, job: Job) -> int:
         """How long before time 0 of its program the policy is attached, in ms."""
+        if job.policy.loader:
+            # It goes on beginning when its scheduler is attached.
+            return LEAD_MS_LONG
         return LEAD_MS if job.n_cpus == 1 and not self.is_parallel else LEAD_MS_LONG
 
     def session(self, *, timeout_seconds: float) -> GuestSession:
@@ -114,23 +121,24 @@ class GuestSession:
         if problem:
             return Outcome(error=problem, error_kind="usage")
         program = job.program.read_bytes()
+        loader = job.policy.loader
         task = GuestTask(
             job.label,
-            job.policy.shared_object.read_bytes(),
+            b"" if loader else job.policy.shared_object.read_bytes(),
             knobs=settings_of(job),
             program=program,
             device=device_of(job),
+            loader=loader,
             image=image_of(job),
             above=spans_of(dict(job.options).get("--above", "")),
             offline=spans_of(dict(job.options).get("--offline", "")),
             lead_ms=self.host.lead_ms(job),
         )
-        data = ElfFile(job.policy.shared_object).variables()
         system, _ = guest_system(
             kernel=self.host.kernel,
             n_cpus=job.n_cpus,
             is_counted=not self.host.is_parallel,
-            data_bytes=sum(size for _, _, size in data),
+            data_bytes=LOADER_BYTES if loader else _data_bytes(job),
         )
         said = self._runner.run(system, job_files([task]), timeout_s=self.timeout_seconds)
         if self._runner.is_interrupted:
@@ -141,6 +149,11 @@ class GuestSession:
         return _outcome(job, answer, read_program(program))
 
 
+def _data_bytes(job: Job) -> int:
+    """Of the variables of a policy."""
+    return sum(size for _, _, size in ElfFile(job.policy.shared_object).variables())
+
+
 def _outcome(job: Job, answer: Answer, program: Program) -> Outcome:
     """Make an outcome, and the record file, of what the guest said."""
     about: dict[str, Any] = {
@@ -148,19 +161,27 @@ def _outcome(job: Job, answer: Answer, program: Program) -> Outcome:
         "environment": {"uname": answer.uname, "verifier_instructions": answer.instructions},
         "tick_ns": answer.tick_ns or None,
     }
+    loader = job.policy.loader
+    if loader:
+        about["answer"] |= {"ops": answer.ops, "status": answer.status}
+        about["log"] = answer.output.decode(errors="replace")
+        if not answer.is_attached and not answer.fatal:
+            return Outcome(error=_never(answer, loader.argv[0]), error_kind="policy", **about)
     if answer.refusal:
         return Outcome(error=REFUSED + reason_of(answer.refusal), error_kind="policy", **about)
     if answer.fatal or answer.trace is None:
         why = "; ".join(answer.fatal) or "the guest played nothing"
         return Outcome(error=why, error_kind="host", **about)
-    about["log"] = "\n".join(printed_lines(answer.trace))
+    about["log"] = "\n".join([*filter(None, [about.get("log")]), *printed_lines(answer.trace)])
+    answer.trace.has_user_half = bool(loader)
     events, end_ns = trace_records(answer.trace)
     write_records(job.records, events, n_cpus=job.n_cpus, tick_ns=answer.tick_ns, end_ns=end_ns)
     about["answer"] |= {"nr_exited": program.n_tasks - answer.n_left, "end_ns": end_ns}
     names = [program.string(int(row["name"])) for row in program.task_rows]
-    if answer.error:
-        text, task = with_program_pids(answer.error, answer.trace.tasks, names)
-        return Outcome(error=text, error_kind=answer.error_kind, task=task, **about)
+    error = _of_loader(answer, loader.argv[0]) if loader else answer.error
+    if error:
+        text, task = with_program_pids(error, answer.trace.tasks, names)
+        return Outcome(error=text, error_kind=answer.error_kind or "policy", task=task, **about)
     for task, code in answer.results.items():
         return Outcome(
             error=f"{names[task]}[{task + 1}] ended with error {-code} ({os.strerror(abs(code))})",
@@ -169,3 +190,46 @@ def _outcome(job: Job, answer: Answer, program: Program) -> Outcome:
             **about,
         )
     return Outcome(**about)
+
+
+def _said(answer: Answer) -> str:
+    """The end of what a scheduler's own program printed."""
+    lines = answer.output.decode(errors="replace").strip().splitlines()
+    return "\n".join(["; it said last:", *lines[-SAID_LINES:]] if lines else ["; it said nothing"])
+
+
+def _how_it_ended(answer: Answer) -> str:
+    """Its exit status, or the signal that ended it."""
+    if answer.status is None:
+        return "did not end"
+    return (
+        f"ended with status {answer.status}"
+        if answer.status >= 0
+        else f"was ended by signal {-answer.status}"
+    )
+
+
+def _never(answer: Answer, program: str) -> str:
+    """Why a program has given the kernel no scheduler."""
+    if answer.silent_ms:
+        what = (
+            f"had loaded no scheduler after {answer.silent_ms / 1000:g} s of the guest's time, and was killed"
+        )
+    else:
+        what = f"{_how_it_ended(answer)} before it had loaded a scheduler"
+    kernel = f"\nthe kernel said:\n{answer.kernel_text.strip()}" if answer.kernel_text.strip() else ""
+    return f"{program} {what}{_said(answer)}{kernel}"
+
+
+def _of_loader(answer: Answer, program: str) -> str | None:
+    """What went wrong with a program that had loaded its scheduler."""
+    if answer.is_early and "unregistered" in answer.disabled_reason:
+        return (
+            f"{program} {_how_it_ended(answer)} before the workload did, whose tasks then ran under Linux's "
+            f"own scheduler{_said(answer)}"
+        )
+    if answer.error:
+        return f"{answer.error}{_said(answer)}"
+    if answer.silent_ms:
+        return f"{program} had not ended {answer.silent_ms / 1000:g} s after SIGINT, and was killed{_said(answer)}"
+    return None

@@ -32,7 +32,7 @@ from ..kernel.boot import ENDS_WITH_US
 from .boot import BOOT_SECONDS_MAX, GuestRunner, GuestSystem
 from .build import build_program
 from .frames import Answer, read_frames, write_frames
-from .policies import guest_system
+from .policies import guest_system, words_of
 
 #: Of Debian's QEMU; it must be root, to be able to act as each owner of a file.
 VIRTIOFSD = Path("/usr/lib/qemu/virtiofsd")
@@ -135,13 +135,10 @@ def _job(argv: Sequence[str], environment: Mapping[str, str]) -> bytes:
     """The input of the machine: the folder and the command, and the environment."""
     kept = [f"{name}={value}" for name, value in environment.items() if name not in NOT_OF_GUEST]
 
-    def words(texts: Sequence[str]) -> bytes:
-        return b"".join(os.fsencode(text) + b"\0" for text in texts)
-
     return write_frames(
         {
-            "/command": words([os.getcwd(), *argv]),
-            "/environment": words(kept),
+            "/command": words_of([os.getcwd(), *argv]),
+            "/environment": words_of(kept),
             "/job": b"root /command /environment\n",
         }
     )

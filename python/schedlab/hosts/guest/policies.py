@@ -16,10 +16,13 @@ records of what the guest's kernel saw.
 
 from __future__ import annotations
 
+import os
 import shutil
 import struct
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...errors import HostError, UnavailableError
 from ...policy.bpf import find_bpf_compiler
@@ -28,6 +31,9 @@ from .build import build_program
 from .frames import Answer, read_frames
 from .image import GuestParts, fetch_guest_parts
 from .vmlinux import refuse_unusable
+
+if TYPE_CHECKING:
+    from ...policy.loader import Loader
 
 #: HZ of Debian's kernel is 250.
 TICK_NS = 4_000_000
@@ -54,6 +60,9 @@ class GuestTask:
     #: For `read` and `write` of the program: latency and time per KiB in nanoseconds, CPU time of a call in
     #: nanoseconds, requests at once.
     device: tuple[int, ...] = (100_000, 1000, 1000, 1)
+    loader: Loader | None = (
+        None  #: Instead of a policy: a program that loads one, under which `program` is played.
+    )
     image: bytes = b""  #: What the policy's launch() leaves behind (user_half.py).
     #: Real-time tasks beside the program: CPU, start and length in nanoseconds.
     above: tuple[tuple[int, int, int], ...] = ()
@@ -105,8 +114,13 @@ def run_guest(
 
 def job_files(tasks: list[GuestTask]) -> dict[str, bytes]:
     """Write down what the guest is to do."""
-    files, lines = {}, []
+    files: dict[str, bytes] = {}
+    lines: list[str] = []
     for index, task in enumerate(tasks):
+        if task.loader:
+            lines.append(_start_loader(f"/{index}", task.loader, files))
+            lines += _play(f"/{index}.slprog", task, files)
+            continue
         path = f"/{index}.bpf.o"
         files[path] = task.policy
         if task.command:
@@ -121,13 +135,34 @@ def job_files(tasks: list[GuestTask]) -> dict[str, bytes]:
         if task.program is None:
             lines.append(f"hold {task.hold_ms}")
         else:
-            files[f"/{index}.slprog"] = bytes(task.program)
-            lines.append(f"lead {task.lead_ms}")
-            lines += [f"above {' '.join(map(str, span))}" for span in task.above]
-            lines += [f"offline {' '.join(map(str, span))}" for span in task.offline]
-            lines.append(f"device {' '.join(map(str, task.device))}")
-            lines.append(f"play /{index}.slprog")
+            lines += _play(f"/{index}.slprog", task, files)
     return files | {"/job": "".join(f"{line}\n" for line in lines).encode()}
+
+
+def _play(path: str, task: GuestTask, files: dict[str, bytes]) -> list[str]:
+    """Lines that play the program of a task."""
+    assert task.program is not None
+    files[path] = bytes(task.program)
+    return [
+        f"lead {task.lead_ms}",
+        *(f"above {' '.join(map(str, span))}" for span in task.above),
+        *(f"offline {' '.join(map(str, span))}" for span in task.offline),
+        f"device {' '.join(map(str, task.device))}",
+        f"play {path}",
+    ]
+
+
+def words_of(texts: Iterable[str]) -> bytes:
+    """Words as the guest reads them: a command or an environment."""
+    return b"".join(os.fsencode(text) + b"\0" for text in texts)
+
+
+def _start_loader(place: str, loader: Loader, files: dict[str, bytes]) -> str:
+    """The line that has a program started, whose files are added."""
+    files |= {str(file): file.read_bytes() for file in loader.files}
+    files[f"{place}.command"] = words_of([loader.folder, *loader.argv])
+    files[f"{place}.environment"] = words_of(f"{name}={value}" for name, value in loader.environment.items())
+    return f"loader {place}.command {place}.environment"
 
 
 def read_answers(tasks: list[GuestTask], said: Said, *, timeout_s: float) -> list[Answer]:

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * kernel.c - what the kernel says of sched_ext: its state, and its lines in the log.
+ *
+ * The scheduler may be one that policy.c has loaded, or in the guest one that a program has loaded itself.
+ *
+ * Read next: policy.c.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "load.h"
+
+#define FOLDER "/sys/kernel/sched_ext/"
+
+bool kernel_read(const char *name, char *text, u64 text_bytes)
+{
+	char path[64];
+	ssize_t n = -1;
+	int fd;
+
+	snprintf(path, sizeof(path), FOLDER "%s", name);
+	fd = open(path, O_RDONLY);
+	if (fd >= 0) {
+		n = read(fd, text, text_bytes - 1);
+		close(fd);
+	}
+	text[n > 0 ? n : 0] = '\0';
+	text[strcspn(text, "\n")] = '\0';
+	return n > 0;
+}
+
+bool kernel_state_is(const char *state)
+{
+	char text[32];
+
+	return kernel_read("state", text, sizeof(text)) && !strcmp(text, state);
+}
+
+int kernel_listen(void)
+{
+	int fd = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+
+	if (fd >= 0)
+		lseek(fd, 0, SEEK_END);
+	return fd;
+}
+
+/* The lines of a stack, which are indented, follow the one that says what happened. */
+void kernel_said(int fd, char *text, u64 text_bytes)
+{
+	char record[8192];
+	bool is_ours = false;
+	u64 used = 0;
+	ssize_t n;
+
+	text[0] = '\0';
+	while ((n = read(fd, record, sizeof(record) - 1)) > 0 || (n < 0 && errno == EPIPE)) {
+		char *said;
+
+		if (n < 0)
+			continue; /* overwritten: go on behind it */
+		record[n] = '\0';
+		said = strchr(record, ';');
+		if (!said)
+			continue;
+		said[1 + strcspn(said + 1, "\n")] = '\0';
+		is_ours = strstr(said, "sched_ext") || (is_ours && said[1] == ' ');
+		if (!is_ours)
+			continue;
+		n = snprintf(text + used, text_bytes - used, "%s\n", said + 1);
+		if (used + n >= text_bytes)
+			break;
+		used += n;
+	}
+}
