@@ -364,14 +364,18 @@ sl_inline bool is_cpu_allowed(const struct sl_task *t, s32 cpu)
 #define SL_CALL_RET(cpu, op, name, subject, ...)			\
 	({								\
 		SL_ENTER(cpu, name, subject);				\
+		sl_host_callback_begins(#name, subject, ##__VA_ARGS__); \
 		__auto_type ___ret = (op)(__VA_ARGS__);			\
+		sl_host_callback_returns(#name, ___ret);		\
 		SL_LEAVE(cpu);						\
 		___ret;							\
 	})
 #define SL_CALL(cpu, op, name, subject, ...)				\
 	do {								\
 		SL_ENTER(cpu, name, subject);				\
+		sl_host_callback_begins(#name, subject, ##__VA_ARGS__); \
 		(op)(__VA_ARGS__);					\
+		sl_host_callback_ends(#name);				\
 		SL_LEAVE(cpu);						\
 	} while (0)
 #define SL_CALL_OP(cpu, name, ...)					\

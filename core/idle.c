@@ -289,6 +289,7 @@ static __noinline s32 select_with_default(struct task_struct *p, s32 prev_cpu, u
 {
 	s32 cpu = select_for_policy(sl_task_of(p), prev_cpu, wake_flags, NULL, 0);
 
+	sl_host_does("idle", sl_task_of(p), "CPU %d", cpu);
 	*is_idle = cpu >= 0;
 	return cpu >= 0 ? cpu : prev_cpu;
 }
@@ -299,6 +300,7 @@ s32 scx_bpf_select_cpu_dfl(struct task_struct *p, s32 prev_cpu, u64 wake_flags, 
 	if (likely(READ_ONCE(sl_core.builtin_idle) && (u32)prev_cpu < sl_core.nr_cpus &&
 		   !(wake_flags & SCX_WAKE_SYNC) && !has_idle(p->cpus_ptr))) {
 		*is_idle = false;
+		sl_host_does("idle", sl_task_of(p), "none");
 		return prev_cpu;
 	}
 	return select_with_default(p, prev_cpu, wake_flags, is_idle);
@@ -367,5 +369,6 @@ void scx_bpf_kick_cpu(s32 cpu, u64 flags)
 			  "SCX_KICK_WAIT: no CPU of this host waits for another one that it has kicked");
 		return;
 	}
+	sl_host_does("kick", NULL, "CPU %d, flags 0x%llx", cpu, flags);
 	kick_cpu(this_cpu, cpu, flags);
 }

@@ -138,6 +138,8 @@ bool scx_bpf_dsq_insert(struct task_struct *p, u64 dsq_id, u64 slice, u64 enq_fl
 
 	if (!vet_enq_flags(t, dsq_id, &enq_flags))
 		return false;
+	sl_host_does("insert", t, "DSQ 0x%llx, slice %llu ns, flags 0x%llx", dsq_id, slice,
+		     enq_flags);
 	return scx_dsq_insert_commit(t, dsq_id, slice, enq_flags);
 }
 
@@ -147,6 +149,8 @@ bool scx_bpf_dsq_insert_vtime(struct task_struct *p, u64 dsq_id, u64 slice, u64 
 
 	if (!vet_enq_flags(t, dsq_id, &enq_flags))
 		return false;
+	sl_host_does("insert", t, "DSQ 0x%llx, slice %llu ns, vtime %llu, flags 0x%llx", dsq_id,
+		     slice, vtime, enq_flags);
 	if (!scx_dsq_insert_commit(t, dsq_id, slice, enq_flags | SCX_ENQ_DSQ_PRIQ))
 		return false;
 	WRITE_ONCE(t->p.scx.dsq_vtime, vtime);
@@ -176,8 +180,11 @@ __flatten bool sl_dsq_move_to_local(u64 dsq_id, u64 enq_flags)
 	 * before: without the lock another CPU may run it to its end and free it.
 	 */
 	sl_host_prefetch(READ_ONCE(q->first));
-	if (!consume_dispatch_q(this_cpu, q, dsq_id, enq_flags))
+	if (!consume_dispatch_q(this_cpu, q, dsq_id, enq_flags)) {
+		sl_host_does("take", NULL, "DSQ 0x%llx: none", dsq_id);
 		return false;
+	}
+	sl_host_does("take", this_cpu->local.last, "DSQ 0x%llx", dsq_id);
 	this_cpu->nr_moved++;
 	return true;
 }
@@ -286,6 +293,7 @@ static bool move_task(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 ds
 			WRITE_ONCE(t->p.scx.dsq_vtime, it->vtime);
 	}
 	sl_unlock(&from->lock);
+	sl_host_does("move", t, "DSQ 0x%llx%s", dsq_id, is_there ? "" : ": not there any more");
 	it->has_slice = false;
 	it->has_vtime = false;
 	/* Its CPU stays what it was: only a local queue changes that. */

@@ -52,6 +52,9 @@ void check_wake(const u32 *lock);
 void check_remember_policy(void);
 void check_restore_policy(void);
 
+/* calls.c: a run begins, and its calls are written if it was asked for. */
+void check_open_calls(const struct sim_options *o);
+
 /* coverage.c: from now on this file has which instructions of the policy were returned to. */
 void check_open_coverage(const char *path);
 

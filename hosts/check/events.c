@@ -99,6 +99,7 @@ void check_begin_events(void)
 {
 	const char *text = sim.options->events;
 
+	check_open_calls(sim.options);
 	while (text && *text) {
 		const char *one = text;
 

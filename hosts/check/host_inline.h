@@ -89,6 +89,23 @@ void sim_slice_changed(struct sl_task *t);
 void check_slice_changed(struct sl_task *t);
 #define sl_host_slice_changed(t) check_slice_changed(t)
 
+/* What a policy is called for, and what it does then: calls.c. */
+extern bool check_shows_calls;
+struct sl_task;
+void check_callback_begins(const char *callback, const struct sl_task *t, ...);
+void check_callback_ends(const char *callback, const s64 *value);
+void check_does(const char *kind, const struct sl_task *t, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+#define sl_host_callback_begins(...)					\
+	(unlikely(check_shows_calls) ? check_callback_begins(__VA_ARGS__) : (void)0)
+#define sl_host_callback_ends(callback)					\
+	(unlikely(check_shows_calls) ? check_callback_ends(callback, NULL) : (void)0)
+#define sl_host_callback_returns(callback, value)			\
+	(unlikely(check_shows_calls) ?					\
+		 check_callback_ends(callback, &(const s64){ (s64)(value) }) : (void)0)
+#define sl_host_does(kind, t, ...)					\
+	(unlikely(check_shows_calls) ? check_does(kind, t, __VA_ARGS__) : (void)0)
+
 /* An event begins on a CPU, and others of the same instant may interleave with it. */
 #define SIM_INTERLEAVES 1
 void check_begin_cpu(s32 cpu, u32 class);

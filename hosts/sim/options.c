@@ -123,6 +123,9 @@ int sim_parse(struct sim_options *o, int argc, char **argv, char *why, u32 why_b
 		{ "--events", .text = &o->events },
 		{ "--worlds", .flag = &o->serves_worlds },
 		{ "--coverage", .text = &o->coverage },
+		{ "--calls", .text = &o->calls },
+		{ "--calls-from-ns", 0, TIME_MAX, .to64 = &o->calls_from_ns },
+		{ "--calls-to-ns", 0, TIME_MAX, .to64 = &o->calls_to_ns },
 		{ .name = NULL },
 	};
 

@@ -122,6 +122,8 @@ struct sim_options {
 	const char *coverage;	  /* hosts/check; NULL: which lines run is not asked for */
 	const char *promises;	  /* hosts/check; NULL: none is looked at */
 	const char *events;	  /* hosts/check; NULL: the machine stays as it is */
+	const char *calls;	  /* hosts/check; NULL: callbacks are not written */
+	u64 calls_from_ns, calls_to_ns; /* which are: those of this time; 0: to the end */
 	const char *sets[SL_WORDS_MAX + 1]; /* NAME=VALUE of knobs */
 };
 

@@ -43,8 +43,8 @@ void sim_worker_report(const char *kind, const char *what, u64 policy_offset)
 			    (unsigned long long)sim_now_ns % 1000000);
 	else
 		sl_print_to(worker_result.error, sizeof(worker_result.error),
-			    "simulation %s outside the policy at %llu ns (a schedlab bug)", what,
-			    (unsigned long long)sim_now_ns);
+			    "the simulator %s outside the policy at %llu ns: the policy has written over its memory, which Linux' verifier refuses, or it is a schedlab bug",
+			    what, (unsigned long long)sim_now_ns);
 	worker_result.nr_records = sim_records_count();
 	sim_records_close();
 	sim_print_result(result_fd, worker_options, &worker_result);

@@ -106,6 +106,18 @@
 #endif
 
 /*
+ * A callback begins, with these arguments after those of SL_CALL(); it has returned @value, or
+ * nothing; and what is done within it, as for printf: @kind is one word, @t the task or NULL.
+ * Only a host that shows them evaluates any of it.
+ */
+#ifndef sl_host_callback_begins
+#define sl_host_callback_begins(...) ((void)0)
+#define sl_host_callback_ends(callback) ((void)0)
+#define sl_host_callback_returns(callback, value) ((void)0)
+#define sl_host_does(kind, t, ...) ((void)0)
+#endif
+
+/*
  * How fast a CPU is beside the fastest one at its highest clock frequency, and its frequency,
  * as parts of SCX_CPUPERF_ONE. A host without such differences ignores what is asked for.
  */

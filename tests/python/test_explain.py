@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from schedlab.metrics.cause import explain_wait, longest_wait, stretch_at
 from schedlab.metrics.timeline import Timeline
 from schedlab.records.file import Kind, Stop
 from schedlab.runs.folders import records_until_failure
+from schedlab.stats.explain import Explanation, as_lines
 
 BUGS = Path(__file__).parents[1] / "check" / "bugs"
 MS = 1_000_000
@@ -149,6 +151,16 @@ def test_a_forgotten_kick_is_seen_as_an_idle_cpu_beside_the_task(tmp_path):
     said = invoke(directory).output
     assert "CPU 1 was idle for" in said
     assert "kicked no idle CPU" in said.replace("\n", " ").replace("  ", " ")
+
+
+def test_a_cpu_that_was_idle_for_a_moment_is_not_said_to_have_been_idle_all_the_time(tmp_path):
+    _, timeline = run_of(tmp_path, "mixed", "mlfq", cpus=1)
+    wait = explain_wait(timeline, longest_wait(timeline))
+    idle = ((0, wait.ns // 100), (1, wait.ns))
+    said = "\n".join(
+        as_lines(Explanation(longest_wait(timeline), wait=replace(wait, cpus=(0, 1), idle_ns=idle)), {})
+    )
+    assert "CPU 1 was idle for" in said and "CPUs 0, 1" not in said
 
 
 def test_a_task_that_is_kept_from_a_lock_is_followed_to_the_owner_and_who_ran_instead(tmp_path):

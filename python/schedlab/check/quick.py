@@ -29,6 +29,9 @@ from ..policy.races import Places
 from .encode import program_of
 from .world import World
 
+#: CPU time that a callback may use here, in ms: a world in which one is ended so is run again, alone, with the simulator's
+#: own limit.
+CALLBACK_LIMIT_MS = 100
 #: What is sent at once has to fit into a pipe, so that neither side waits for the other.
 CHUNK_BYTES_MAX = 60_000
 _SIZES = struct.Struct("<II")
@@ -128,6 +131,7 @@ class Worlds:
     def _start(self) -> Supervised:
         """A process that has this policy."""
         words = [str(paths.interleaver()), "--worlds", "--policy", str(self.built.shared_object)]
+        words += ["--callback-limit-ms", str(CALLBACK_LIMIT_MS)]
         if self._coverage is not None:
             words += ["--coverage", str(self._coverage)]
         if not self.built.launch:

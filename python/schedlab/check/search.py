@@ -167,6 +167,7 @@ class Report:
     covered: list[Covered] = field(default_factory=list)  #: Windows of which every schedule is tried.
     coverage: Coverage | None = None  #: Lines of the policy that have run; None: it was not seen.
     is_interrupted: bool = False  #: Whether Ctrl-C has ended it.
+    defect: str = ""  #: Of schedlab's, which has ended it after something was found.
 
     def add(self, batch: Batch) -> None:
         """Count what a batch has done."""
@@ -232,6 +233,8 @@ def do_batch(
                     batch.longest_wait_ns = trial.longest_wait_ns
                 if trial.near > (nearest["promise"][0] if "promise" in nearest else 0):
                     nearest["promise"] = (trial.near, world)
+            if any(trial.is_stuck for trial in trials):
+                break  # each such world takes seconds: let what is found be seen
     return batch
 
 
@@ -345,6 +348,9 @@ def _search(
         left = begun + budget_seconds - time.monotonic()
         small = shrink(laboratory, world, finding, slice_ns=slice_ns, seconds_max=min(30.0, max(5.0, left)))
         seen[finding.signature] = Found(world, small, finding.strategy)
+        report.found = [*seen.values()]
+        if small.is_interrupted:
+            raise KeyboardInterrupt
 
     def is_over() -> bool:
         enough = n_worlds_max is not None and report.n_worlds >= n_worlds_max
@@ -368,6 +374,10 @@ def _search(
                                  n_worlds_max)  # fmt: skip
     except KeyboardInterrupt:
         report.is_interrupted = True
+    except SchedlabError as error:
+        if not seen:
+            raise
+        report.defect = str(error)
     finally:
         laboratory.close()
     report.found = [*seen.values()]
@@ -385,6 +395,7 @@ def _search_in_processes(
     n_worlds_max: int | None,
 ) -> None:
     """Hand out batches in their order, and take in what they find in that order."""
+    begun = time.monotonic()
     context = multiprocessing.get_context("spawn")
     next_out = next_in = 0
     pending: dict[int, Future[Batch]] = {}
@@ -406,6 +417,7 @@ def _search_in_processes(
                         raise SchedlabError(batch.error)
                     for world, finding in batch.failed:
                         take(world, finding)
+                    report.seconds = time.monotonic() - begun
                     on_progress(report)
                     if is_over():
                         break

@@ -36,6 +36,7 @@ class Shrunk:
     finding: Finding  #: How.
     n_trials: int  #: Worlds that were tried for it.
     seconds: float  #: On the wall clock.
+    is_interrupted: bool = False  #: By Ctrl-C, so that it may not be the smallest.
 
 
 def _interleavings(world: World, simpler: World) -> Iterator[World]:
@@ -51,28 +52,29 @@ def shrink(
 ) -> Shrunk:
     """Shrink a world that breaks a property, by the same signature, for at most so many seconds."""
     begun = time.monotonic()
-    n_trials, is_smaller = 0, True
+    n_trials, is_smaller, is_interrupted = 0, True, False
     while is_smaller and time.monotonic() - begun < seconds_max:
         is_smaller = False
-        for simpler in simpler_worlds(world, slice_ns):
-            for candidate in _interleavings(world, simpler):
-                trial = None
-                with contextlib.suppress(SpecError):
-                    trial = laboratory.try_world(candidate)
-                    n_trials += 1
-                found = trial.finding if trial else None
-                if trial and found and found.signature == finding.signature:
-                    # Of a list, the switches that the run has come to.
-                    world, finding = replace(candidate, interleaving=trial.interleaving), found
-                    is_smaller = True
+        try:
+            for simpler in simpler_worlds(world, slice_ns):
+                for candidate in _interleavings(world, simpler):
+                    trial = None
+                    with contextlib.suppress(SpecError):
+                        trial = laboratory.try_world(candidate)
+                        n_trials += 1
+                    found = trial.finding if trial else None
+                    if trial and found and found.signature == finding.signature:
+                        # Of a list, the switches that the run has come to.
+                        world, finding = replace(candidate, interleaving=trial.interleaving), found
+                        is_smaller = True
+                        break
+                if is_smaller or time.monotonic() - begun >= seconds_max:
                     break
-            if is_smaller:
-                break
-            if time.monotonic() - begun >= seconds_max:
-                break
+        except KeyboardInterrupt:
+            is_smaller, is_interrupted = False, True
     # What takes a minute to be seen says so to whoever runs it.
     world = replace(world, horizon_ns=finding.horizon_ns)
-    return Shrunk(world, finding, n_trials, time.monotonic() - begun)
+    return Shrunk(world, finding, n_trials, time.monotonic() - begun, is_interrupted)
 
 
 # ---- what is simpler by one step ----------------------------------------------------

@@ -145,6 +145,7 @@ class Trial:
     nexts: str | None = None
     n_next: int = 0  #: How many they are.
     near: int = 0  #: ... and to what `@shares` and `@priority` rule out, in permille.
+    is_stuck: bool = False  #: A callback had to be ended, which takes as long as a thousand worlds.
 
 
 class Laboratory:
@@ -179,6 +180,8 @@ class Laboratory:
         self._interleaving = self._host.session(timeout_seconds=RUN_SECONDS)
         self._quick: dict[bool, Worlds] = {}
         self._compiled_for_races: Path | None = None
+        #: The source line of a callback that does not return, by the signature of what is said of it without that.
+        self._stuck_at: dict[str, str] = {}
 
     def _held_flags(self) -> tuple[str, ...]:
         """What a policy is compiled with for what is tested in it; one that a wheel brought looks at its answers."""
@@ -217,7 +220,7 @@ class Laboratory:
             if chosen:
                 answers = self._worlds(is_interleaved).run([worlds[at] for at in chosen])
                 for at, answer in zip(chosen, answers, strict=True):
-                    trial = self._of_answer(worlds[at], answer) or self.try_alone(worlds[at])
+                    trial = self._of_answer(worlds[at], answer) or self._alone_after(worlds[at], answer)
                     trials[at] = (
                         replace(
                             trial,
@@ -233,6 +236,23 @@ class Laboratory:
                 if one and one.finding is None and self._may_differ(worlds[at]):
                     trials[at] = self.try_alone(worlds[at])
         return [trial for trial in trials if trial]
+
+    def _alone_after(self, world: World, answer: Answer | None) -> Trial:
+        """Run a world alone, since this answer decides nothing; of endless callbacks only the first of a kind.
+
+        The others do not return from the same callback, and each would take seconds: they get its source line.
+        """
+        if not answer or answer.get("error_kind") != "spin":
+            return self.try_alone(world)
+        finding = Finding("error", answer["error"], world.horizon_ns)
+        place = self._stuck_at.get(finding.signature)
+        if place is not None and "error" in self.properties:
+            finding = replace(finding, text=finding.text + place)
+            return Trial(finding, None, 0, world.interleaving, is_stuck=True)
+        trial = self.try_alone(world)
+        if trial.finding is not None and trial.finding.text.startswith(finding.text):
+            self._stuck_at[finding.signature] = trial.finding.text.removeprefix(finding.text)
+        return replace(trial, record_hash=None, is_stuck=True)
 
     def _relations(self, world: World) -> list[Relation]:
         """What this run has in common with another one, as far as it is held."""

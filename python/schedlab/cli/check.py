@@ -17,7 +17,7 @@ import typer
 
 from ..errors import EXIT_CHECK_FAILED, UnavailableError, UsageError, did_you_mean
 from ..files import write_asked
-from ..units import parse_duration
+from ..units import counted, parse_duration
 from .answer import print_json, show_state
 from .options import JsonOption
 
@@ -219,12 +219,18 @@ def _given(name: str) -> World:
 def _show_progress(seconds: float | None, report: Report) -> None:
     """What is shown while a search of so many seconds goes on."""
     if seconds is not None:
-        longest_ms = report.longest_wait_ns / 1e6
-        show_state(f"{report.n_worlds:,} worlds, longest wait {longest_ms:.0f} ms (of {seconds:.0f} s)")
+        so_far = [f"{counted(len(report.found), 'failure')}"] if report.found else []
+        so_far.append(f"longest wait {report.longest_wait_ns / 1e6:.0f} ms")
+        rate = report.n_worlds / max(report.seconds, 0.001)
+        show_state(
+            f"{report.n_worlds:,} worlds, {rate:,.0f}/s, {', '.join(so_far)} ({report.seconds:.0f} of {seconds:.0f} s)"
+        )
 
 
 def _as_json(report: Report, task: Task, saved: list[Saved]) -> dict[str, Any]:
     """A report for programs."""
+    from ..show.check import unfilled
+
     return {
         "policy": task.built.policy.name,
         "properties": sorted(task.held),
@@ -248,6 +254,8 @@ def _as_json(report: Report, task: Task, saved: list[Saved]) -> dict[str, Any]:
         "seconds": report.seconds,
         "longest_wait_ns": report.longest_wait_ns,
         "is_interrupted": report.is_interrupted,
+        "defect": report.defect or None,
+        "unfilled": unfilled(task.built.policy),
         "found": [
             {
                 "property": each.smallest.finding.broken,

@@ -96,6 +96,15 @@ def is_thread_only(code: Path) -> bool:
     return True
 
 
+def filled_elsewhere(files: Iterable[Path]) -> list[str]:
+    """Queues and rings from which a scheduler takes, and into which it puts nothing: its user half would."""
+    text = "".join(_COMMENT.sub(" ", file.read_text("utf-8", "replace")) for file in files)
+    taken = re.findall(r"\b(?:bpf_map_pop_elem|bpf_map_peek_elem|bpf_user_ringbuf_drain)\s*\(\s*&(\w+)", text)
+    return [
+        name for name in dict.fromkeys(taken) if not re.search(rf"bpf_map_push_elem\s*\(\s*&{name}\b", text)
+    ]
+
+
 def names_asked_for(code: Path, files: Iterable[Path]) -> list[str]:
     """Definitions, in C, of the names that a user half in C asks for and that the scheduler's files have."""
     beside = [*code.parent.glob("*.h"), code]

@@ -23,6 +23,8 @@ from ..check.trial import PROPERTIES, Finding
 from ..check.world import MS, World, to_toml
 from ..errors import SchedlabError
 from ..plots.gantt import draw_text
+from ..policy.find import Policy, policy_name, source_files
+from ..policy.launch_file import filled_elsewhere, launch_code, launch_file
 from ..records.file import Records
 from ..runs.folders import program_of_run, records_until_failure
 from ..runs.junit import junit_of
@@ -69,8 +71,23 @@ def show_report(report: Report, task: Task, saved: list[Saved]) -> None:
         say(f"Never reached: {escape(ranges(report.coverage.never))}.")
     if report.coverage and report.coverage.in_part:
         say(f"Of these a branch was never taken: {escape(ranges(report.coverage.in_part))}.")
+    if waits_for := unfilled(task.built.policy):
+        say(
+            f"[bold]Its user half is missing[/]: nothing here puts anything into {', '.join(waits_for)}, from which "
+            "the policy takes. What is said above is of the policy without it; docs/upstream.md tells how to give it one."
+        )
     if report.is_interrupted:
         say("Interrupted: what was found until then is above.")
+    if report.defect:
+        say(f"[bold red]The search ended early[/]: {escape(report.defect)}")
+
+
+def unfilled(policy: Policy) -> list[str]:
+    """Queues that a user half fills, where none is given."""
+    name, path = policy_name(policy.path), policy.path
+    if launch_code(name, path) or launch_file(name, path):
+        return []
+    return filled_elsewhere(source_files(path).values())
 
 
 def _lines(report: Report) -> str:
@@ -128,14 +145,15 @@ def _show_found(found: Found, files: Saved, task: Task) -> None:
         if small.world.given is None
         else f"  On {_cpus(small.world)}, seed {small.world.seed}. Seen {found.n_seen} times."
     )
-    say(f"  Repeat it:   {escape(files.run_command)}")
+    # What is to be typed stays in one line, so that it can be copied.
+    say(f"  Repeat it:   {escape(files.run_command)}", is_whole=True)
     if files.replay_command != files.run_command:
-        say(f"  Once mended: {escape(files.replay_command)}")
+        say(f"  Once mended: {escape(files.replay_command)}", is_whole=True)
     if found.strategy:
         say(f"  First found with {found.strategy}.")
     if files.on_linux:
         say(f"  {escape(files.on_linux[:1].upper() + files.on_linux[1:])}")
-    say(f"  Its run:     {escape(str(files.run))}\n" if files.run else "")
+    say(f"  Its run:     {escape(str(files.run))}\n" if files.run else "", is_whole=True)
 
 
 def _cpus(world: World) -> str:
@@ -165,7 +183,7 @@ def _show_run(run: Path, finding: Finding) -> None:
     for line in lines[:CAUSE_LINES]:
         say(f"  {escape(line)}")
     if lines:
-        say(f"  All of it:   schedlab explain {escape(str(run))}\n")
+        say(f"  All of it:   schedlab explain {escape(str(run))}\n", is_whole=True)
 
 
 def _chart(records: Records, names: Mapping[int, str], text: str) -> str:

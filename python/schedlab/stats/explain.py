@@ -53,7 +53,7 @@ _CAUSE = {
     RAN_ALREADY: "what ran already kept the CPU, without being preempted: {share} of the CPU time.",
     WAITED_ALREADY: "the tasks that waited already had their turns first: {share} of the CPU time, {turn} a turn.",
     CAME_LATER: "the policy preferred tasks that became runnable later: {share} of the CPU time, {n} turns.",
-    IDLE: "{cpus} idle for {ns} beside it. The policy kicked no idle CPU, keeps the task in a queue at which that "
+    IDLE: "{cpus} idle for {idle} beside it. The policy kicked no idle CPU, keeps the task in a queue at which that "
     "CPU does not look, or holds it back (a cap).",
     OVERHEAD: "the scheduler itself took {share} of the CPU time.",
 }
@@ -163,13 +163,14 @@ def _cause(wait: Wait) -> str:
     main = wait.main_cause
     ns = wait.total_ns(main)
     n = sum(part.n_turns for part in wait.parts if part.relation == main)
-    idle = [str(cpu) for cpu, _ in wait.idle_ns]
+    # Those that make the wait needless, or all that were idle.
+    idle = dict([each for each in wait.idle_ns if 2 * each[1] >= wait.ns] or wait.idle_ns)
     return _CAUSE[main].format(
         share=f"{100 * ns / wait.capacity_ns:.0f} %",
-        ns=show_time(ns),
+        idle=show_time(sum(idle.values())) + (" in all" if len(idle) > 1 else ""),
         n=n,
         turn=show_time(ns / n) if n else "0",
-        cpus=f"CPU {idle[0]} was" if len(idle) == 1 else f"CPUs {', '.join(idle)} were",
+        cpus=f"CPU {next(iter(idle))} was" if len(idle) == 1 else f"CPUs {', '.join(map(str, idle))} were",
     )
 
 

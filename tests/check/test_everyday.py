@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: MIT
+"""What `schedlab check` does where a search is disturbed, and what is typed after it."""
+
+from __future__ import annotations
+
+import pytest
+
+from check.test_check import BUGS, check, task_of
+from schedlab.check.search import do_batch, search
+from schedlab.check.shrink import shrink
+from schedlab.check.trial import Laboratory
+from schedlab.errors import SchedlabError
+
+pytestmark = pytest.mark.full
+LOOPS = """/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+#include <scx/common.bpf.h>
+char _license[] SEC("license") = "GPL";
+static volatile u64 n;
+void BPF_STRUCT_OPS(loops_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	while (p->nr_cpus_allowed == 1)
+		n++;
+	scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, SCX_SLICE_DFL, enq_flags);
+}
+SCX_OPS_DEFINE(loops_ops, .enqueue = (void *)loops_enqueue, .name = "loops");
+"""
+
+
+def test_a_callback_without_end_is_waited_for_once_and_ends_its_batch(tmp_path, simulator, monkeypatch):
+    """Half of the worlds have such a callback: waiting for each, no batch came to an end within a minute."""
+    (tmp_path / "loops.bpf.c").write_text(LOOPS)
+    alone, real = [], Laboratory.try_alone
+    monkeypatch.setattr(Laboratory, "try_alone", lambda self, world: alone.append(world) or real(self, world))
+    batch = do_batch(task_of(tmp_path / "loops.bpf.c"), 0)
+    assert len(batch.failed) > 5 and batch.n_worlds == 25 and batch.error is None
+    assert {"loops.bpf.c:7" in finding.text for _, finding in batch.failed} == {True}
+    assert len({finding.signature for _, finding in batch.failed}) == 1
+    assert len(alone) == 1
+
+
+def test_ctrl_c_while_a_world_is_made_smaller_keeps_the_smallest_so_far(simulator, monkeypatch):
+    task = task_of(BUGS / "forgotten_kick.bpf.c")
+    world, finding = do_batch(task, 0).failed[0]
+    with task.laboratory() as laboratory:
+        left = [1] * 12
+        tried = laboratory.try_world
+
+        def try_world(one):
+            if not left:
+                raise KeyboardInterrupt
+            left.pop()
+            return tried(one)
+
+        monkeypatch.setattr(laboratory, "try_world", try_world)
+        small = shrink(laboratory, world, finding, slice_ns=20_000_000)
+        assert small.is_interrupted and small.n_trials == 12 and small.world.size < world.size
+        monkeypatch.undo()
+        assert laboratory.try_world(small.world).finding.signature == finding.signature
+
+
+def test_a_defect_of_schedlab_loses_nothing_that_was_found_before(simulator, monkeypatch):
+    calls = []
+
+    def confirm(*what):
+        calls.append(what)
+        if len(calls) > 1:
+            raise SchedlabError("a failure does not repeat")
+
+    monkeypatch.setattr("schedlab.check.search._confirm", confirm)
+    worlds = [world for path in ("urgent_always_first", "forgotten_kick") for world, _ in
+              do_batch(task_of(BUGS / f"{path}.bpf.c"), 0).failed[:3]]  # fmt: skip
+    task = task_of(BUGS / "forgotten_kick.bpf.c")
+    monkeypatch.setattr("schedlab.check.search.Finding.signature", property(lambda self: self.text))
+    report = search(task, budget_seconds=60, corpus=worlds, only_corpus=True, finds_all=True)
+    assert len(report.found) == 1 and report.defect == "a failure does not repeat"
+
+
+def test_what_is_to_be_typed_stays_in_one_line_of_a_narrow_terminal(tmp_path, simulator, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    said = check(BUGS / "forgotten_kick.bpf.c", "--worlds", 100, cwd=tmp_path).stdout
+    (line,) = [line for line in said.splitlines() if "Repeat it:" in line]
+    assert line.endswith("--seed 1") and len(line) > 60
+
+
+def test_a_policy_without_its_user_half_is_said_to_be_one(tmp_path, simulator):
+    queue = 'struct {{ __uint(type, BPF_MAP_TYPE_QUEUE); __uint(max_entries, 64); __type(value, s32); }} {} SEC(".maps");'
+    text = LOOPS.replace("static volatile u64 n;", queue.format("given") + queue.format("back")).replace(
+        "\twhile (p->nr_cpus_allowed == 1)\n\t\tn++;\n",
+        "\ts32 pid = p->pid;\n\n\tbpf_map_push_elem(&given, &pid, 0);\n\tbpf_map_pop_elem(&given, &pid);\n"
+        "\tbpf_map_pop_elem(&back, &pid);\n",
+    )
+    (tmp_path / "asks.bpf.c").write_text(text)
+    said = " ".join(
+        check(tmp_path / "asks.bpf.c", "--property", "stall", "--worlds", 100, cwd=tmp_path).stdout.split()
+    )
+    assert "Its user half is missing: nothing here puts anything into back, from which" in said
