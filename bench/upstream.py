@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Compile and run published sched_ext schedulers as they are; `.venv/bin/python bench/upstream.py`.
 
-    upstream.py FOLDER [--schedulers NAME...] [--workloads W...] [--cpus N...] [--write]
+    upstream.py FOLDER [--schedulers NAME...] [--workloads W...] [--recordings RUN...] [--cpus N...] [--write]
     upstream.py FOLDER --speed [--schedulers NAME...]
     upstream.py FOLDER --check [--budget 30s] [--on-linux] [--schedulers NAME...] [--write]
     upstream.py FOLDER --choose [--schedulers NAME...] [--out RUNS] [--write]
@@ -9,7 +9,7 @@
 FOLDER is a checkout of `sched-ext/scx`, or one of crates that cargo has unpacked, as `scx_lavd-1.1.4`; nothing of it is
 copied. Each scheduler is compiled,
 given what `policies/launch` has for it, and run in the simulator on each workload and number of
-CPUs, with seed 1. A cell says how many of the workloads ended with consistency ok, or that the scheduler's own user half
+CPUs, with seed 1; a recording (`schedlab record --out RUN`) is replayed. A cell says how many of the workloads ended with consistency ok, or that the scheduler's own user half
 does not take such a machine; the last column says why not all. With `--write` the table in docs/upstream.md is replaced. With `--speed` each runs 200 tasks that
 run and sleep 1 ms in turn, on 16 CPUs, without records: switches per second of CPU time, the maximum of five runs.
 With `--check` each is searched for errors and stalls (`schedlab check`): the first found, how small it is, and what Linux
@@ -28,7 +28,9 @@ import resource
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -53,9 +55,12 @@ WITH_RUST = (
     *("beerland", "bpfland", "chaos", "cosmos", "flash", "lavd", "layered", "mitosis", "p2dq"),
     *("rlfifo", "rustland", "rusty", "tickless", "wd40"),
 )
+#: Of the package rt-app; see docs/workloads.md.
+RT_APP = Path("/usr/share/doc/rt-app/examples")
 WORKLOADS = (
     *("mixed", "poisson", "classics/convoy", "classics/heavy-tail", "classics/interactive-batch"),
     *("classics/inversion-lock", "classics/messages", "classics/requests"),
+    *(str(RT_APP / f"{name}.json") for name in ("browser-short", "mp3-short", "video-short")),
 )
 CPUS = (1, 4, 16)
 TIMEOUT = "60s"
@@ -125,7 +130,34 @@ def first_error(text: str) -> str:
     return line.translate(str.maketrans("‘’|", "''/")).rsplit("/src/bpf/", maxsplit=1)[-1]
 
 
-def try_scheduler(source: Path, workloads: list[str], cpus: list[int]) -> list[str]:
+def replay(recording: Path, source: Path, cpus: int, out: str) -> dict[str, Any]:
+    """A recording under one, on so many CPUs: as a row of `Result.runs`."""
+    words = ["replay", str(recording), "--policy", str(source), "--cpus", str(cpus)]
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "schedlab",
+            *words,
+            "--timeout",
+            TIMEOUT,
+            "--out",
+            f"{out}/replayed",
+            "--json",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if not done.stdout:
+        return {"workload": recording.name, "error": first_error(done.stderr)}
+    run = json.loads(done.stdout)["runs"][0]
+    return {"workload": run["workload"], "error": run["error"], "consistency": run["consistency"]}
+
+
+def try_scheduler(
+    source: Path, workloads: list[str], cpus: list[int], recordings: Sequence[Path] = ()
+) -> list[str]:
     """Compile and run one: whether it compiles, runs that were ok by number of CPUs, the first reason why not."""
     try:
         build_policy(load_policy(str(source)))
@@ -135,6 +167,7 @@ def try_scheduler(source: Path, workloads: list[str], cpus: list[int]) -> list[s
     for number in cpus:
         with tempfile.TemporaryDirectory(prefix="schedlab-upstream-") as out:
             runs = schedlab.run(workloads, str(source), cpus=number, out=out, timeout=TIMEOUT).runs.to_dicts()
+            runs += [replay(recording, source, number, out) for recording in recordings]
         refusals = [run["error"].partition(REFUSES)[2] for run in runs if REFUSES in (run["error"] or "")]
         if len(refusals) == len(runs):
             cells.append("refused by the scheduler")
@@ -269,6 +302,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--schedulers", nargs="+", default=[*IN_C, *WITH_RUST])
     parser.add_argument("--workloads", nargs="+", default=list(WORKLOADS))
+    parser.add_argument("--recordings", nargs="+", type=Path, default=[])
     parser.add_argument("--cpus", nargs="+", type=int, default=list(CPUS))
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--speed", action="store_true")
@@ -310,7 +344,7 @@ def main() -> None:
     rows = [head, ["---"] * len(head)]
     for name, source in sources.items():
         cells = (
-            try_scheduler(source, asked.workloads, asked.cpus)
+            try_scheduler(source, asked.workloads, asked.cpus, asked.recordings)
             if source
             else [
                 "no",

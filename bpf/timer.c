@@ -4,8 +4,9 @@
  *
  * A timer is a place in a map value, known by its address: nothing is kept
  * there, so that an update of the value destroys nothing. Each has one of a fixed
- * number of slots. The host is asked for one wake-up at the earliest expiry.
- * Callbacks run on the CPU that calls sl_timers_run(), in order of expiry (S28).
+ * number of slots. The host is asked for a wake-up at the earliest expiry, and on each CPU
+ * at the earliest of those that are pinned there. Callbacks run on the CPU that calls
+ * sl_timers_run(), in order of expiry (S28).
  *
  * Read next: spin_lock.c.
  */
@@ -13,11 +14,13 @@
 
 #define CLOCK_REALTIME 0
 #define CLOCK_BOOTTIME 7
+#define ANY_CPU (-1)
 
 struct sl_timer {
 	struct bpf_timer *owner; /* NULL: the slot is free */
 	u64 expires_ns;
 	u64 start_nr; /* which start armed it, of all timers' */
+	s32 cpu;      /* where it was started, if it is pinned; or ANY_CPU */
 	bool is_armed;
 	int (*callback)(void *map, void *key, void *value);
 };
@@ -42,25 +45,37 @@ static struct sl_timer *slot_of(const struct bpf_timer *timer)
 }
 
 /*
- * The host has one timer, for the first that is due: one of these, or the watchdog.
- * Context: timers_lock held.
+ * The host's timer for @cpu, this one or ANY_CPU, is for the first of these that is due;
+ * that for any CPU is for the watchdog, too. Context: timers_lock held.
  */
-static void set_host_timer_locked(void)
+static void set_host_timer_locked(s32 cpu)
 {
-	u64 first_ns = READ_ONCE(sl_core.watchdog_ns);
+	u64 first_ns = cpu == ANY_CPU ? READ_ONCE(sl_core.watchdog_ns) : ~0ULL;
 
 	for_each_timer(s) {
-		if (s->owner && s->is_armed && s->expires_ns < first_ns)
+		if (s->owner && s->is_armed && s->cpu == cpu && s->expires_ns < first_ns)
 			first_ns = s->expires_ns;
 	}
 	if (first_ns != ~0ULL)
-		sl_host_set_timer(first_ns);
+		sl_host_set_timer(first_ns, cpu != ANY_CPU);
 }
 
 static void set_host_timer(void)
 {
 	sl_lock(&sl_bpf.timers_lock);
-	set_host_timer_locked();
+	set_host_timer_locked(ANY_CPU);
+	sl_unlock(&sl_bpf.timers_lock);
+}
+
+/* Its pinned timers may run on any CPU then, as on Linux. Context: @cpu goes offline, no lock held. */
+static void timers_unpin(const struct sl_cpu *cpu)
+{
+	sl_lock(&sl_bpf.timers_lock);
+	for_each_timer(s) {
+		if (s->owner && s->cpu == cpu->id)
+			s->cpu = ANY_CPU;
+	}
+	set_host_timer_locked(ANY_CPU);
 	sl_unlock(&sl_bpf.timers_lock);
 }
 
@@ -124,8 +139,7 @@ long bpf_timer_start(struct bpf_timer *timer, u64 nsecs, u64 flags)
 	struct sl_timer *s;
 	long err = -EINVAL;
 
-	/* A timer runs on the host's choice of CPU: to pin it is refused, as before Linux 6.7. */
-	if (flags & ~(u64)BPF_F_TIMER_ABS)
+	if (flags & ~(u64)(BPF_F_TIMER_ABS | BPF_F_TIMER_CPU_PIN))
 		return err;
 	/* Kept in the host's time. A sum that does not fit is never, as on Linux. */
 	if (flags & BPF_F_TIMER_ABS)
@@ -137,8 +151,9 @@ long bpf_timer_start(struct bpf_timer *timer, u64 nsecs, u64 flags)
 	if (s && s->callback) {
 		s->expires_ns = nsecs;
 		s->start_nr = ++nr_starts;
+		s->cpu = flags & BPF_F_TIMER_CPU_PIN ? sl_this_cpu()->id : ANY_CPU;
 		s->is_armed = true;
-		set_host_timer_locked();
+		set_host_timer_locked(s->cpu);
 		err = 0;
 	}
 	sl_unlock(&sl_bpf.timers_lock);
@@ -183,17 +198,19 @@ long bpf_timer_cancel(struct bpf_timer *timer)
 }
 
 /*
- * Disarm the timer that is due first, of those armed by start @last_start or
+ * Disarm the timer that is due first on @cpu, of those armed by start @last_start or
  * before. Return: whether there is one, and a copy in @taken: another CPU may
  * delete its element meanwhile.
  */
-static bool take_due(u64 now_ns, u64 last_start, struct sl_timer *taken)
+static bool take_due(s32 cpu, u64 now_ns, u64 last_start, struct sl_timer *taken)
 {
 	struct sl_timer *due = NULL;
 
 	sl_lock(&sl_bpf.timers_lock);
 	for_each_timer(s) {
 		if (!s->owner || !s->is_armed || s->expires_ns > now_ns || s->start_nr > last_start)
+			continue;
+		if (s->cpu != ANY_CPU && s->cpu != cpu)
 			continue;
 		if (!due || s->expires_ns < due->expires_ns)
 			due = s;
@@ -222,7 +239,7 @@ void sl_timers_run(void)
 	sl_lock(&sl_bpf.timers_lock);
 	last_start = nr_starts;
 	sl_unlock(&sl_bpf.timers_lock);
-	while (!sl_is_bypassed() && take_due(now_ns, last_start, &taken)) {
+	while (!sl_is_bypassed() && take_due(this_cpu->id, now_ns, last_start, &taken)) {
 		void *key = NULL;
 		void *element = NULL;
 		u32 number = 0;
@@ -240,6 +257,9 @@ void sl_timers_run(void)
 		} else {
 			set_host_timer();
 		}
+		sl_lock(&sl_bpf.timers_lock);
+		set_host_timer_locked(this_cpu->id);
+		sl_unlock(&sl_bpf.timers_lock);
 	}
 	this_cpu->in_interrupt = false;
 }

@@ -42,6 +42,7 @@ static void forget_storage(u32 type, u32 slot);
 static int give_kept_attrs(struct sl_task *t);
 static void set_host_timer(void);
 static void timers_destroy(void);
+static void timers_unpin(const struct sl_cpu *cpu);
 static void timers_forget(const void *value, u32 bytes);
 static void spin_locks_reset(void);
 

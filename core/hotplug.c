@@ -82,6 +82,7 @@ bool sl_cpu_offline(struct sl_cpu *cpu, u64 now_ns)
 	WRITE_ONCE(cpu->offline_since_ns, now_ns);
 	sl_unlock(&cpu->lock);
 	push_local(cpu);
+	timers_unpin(cpu);
 	for_each_task(t) {
 		if (READ_ONCE(t->cpu) == cpu->id && smp_load_acquire(&t->state) == SL_TASK_RUNNABLE)
 			end_change(t, begin_change(t));

@@ -93,18 +93,21 @@ struct sl_task *sl_host_task(s32 pid)
 	return t->is_attached ? t : NULL;
 }
 
-void sl_host_set_timer(u64 at_ns)
+void sl_host_set_timer(u64 at_ns, bool is_pinned)
 {
+	struct sim_cpu *cpu = &sim.cpus[sim_cpu_idx];
+	u64 *timer_at_ns = is_pinned ? &cpu->timer_at_ns : &sim.timer_at_ns;
+
 	/* By the policy's clock, to that of the simulation. */
 	at_ns = at_ns > sim_clock_start_ns() ? at_ns - sim_clock_start_ns() : 0;
 	if (at_ns < sim_now_ns)
 		at_ns = sim_now_ns;
 	if (unlikely(sim.options->costs.timer_ns))
 		at_ns = sim_instant(at_ns) + sim.options->costs.timer_ns;
-	if (at_ns == sim.timer_at_ns)
+	if (at_ns == *timer_at_ns)
 		return;
-	sim.timer_at_ns = at_ns;
-	sim_heap_push(at_ns, SIM_EVENT_TIMER, 0);
+	*timer_at_ns = at_ns;
+	sim_heap_push(at_ns, SIM_EVENT_TIMER, is_pinned ? (u32)cpu->idx + 1 : 0);
 }
 
 void sl_host_print(const char *line)

@@ -15,9 +15,18 @@
 
 #define ZERO_EVENTS_MAX 20000000
 
-static void run_timers(void)
+/* @number: what sl_host_set_timer() has put in: 0, or one more than the CPU that it is for. */
+static void run_timers(u32 number)
 {
-	sim.timer_at_ns = SIM_NEVER;
+	struct sim_cpu *cpu = &sim.cpus[number ? number - 1 : 0];
+	u64 *timer_at_ns = number ? &cpu->timer_at_ns : &sim.timer_at_ns;
+
+	sim_set_cpu(cpu->idx);
+	if (*timer_at_ns != sim_now_ns)
+		return;
+	*timer_at_ns = SIM_NEVER;
+	if (cpu->is_offline)
+		return;
 	if (sim.timers_ran_at_ns != sim_now_ns)
 		sim.nr_timer_runs = 0;
 	sim.timers_ran_at_ns = sim_now_ns;
@@ -93,9 +102,7 @@ void sim_handle_heap(void)
 	}
 	switch (kind) {
 	case SIM_EVENT_TIMER:
-		sim_set_cpu(0);
-		if (sim.timer_at_ns == sim_now_ns)
-			run_timers();
+		run_timers((u32)(task - sim.tasks));
 		break;
 	case SIM_EVENT_ARRIVE:
 		arrive(task);

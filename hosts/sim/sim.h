@@ -188,6 +188,7 @@ struct sim_cpu {
 	u64 resched_at_ns;
 	u64 tick_at_ns;			/* next tick that matters */
 	u64 stolen_ns;			/* by ticks, since run_start_ns */
+	u64 timer_at_ns;		/* asked for, on this CPU; SIM_NEVER: none */
 	u64 above_ns;			/* so long a task of a higher class wants it, */
 	u64 above_from_ns;		/* or had it, from then */
 	u64 above_until_ns;		/* until now or later; 0: none has it */
@@ -220,7 +221,7 @@ struct sim {
 	const u16 *llc, *node; /* numbers by CPU; NULL: one for all */
 	u64 end_ns;	       /* the run ends here, whatever is left */
 	u64 nr_zero_ops;       /* ops and events since time last moved */
-	u64 timer_at_ns;       /* asked for; SIM_NEVER: none */
+	u64 timer_at_ns;       /* asked for, on any CPU; SIM_NEVER: none */
 	u64 timers_ran_at_ns;  /* last, and how often */
 	u32 nr_timer_runs;     /* at that instant */
 	u64 random;

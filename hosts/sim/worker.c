@@ -287,6 +287,7 @@ static void create_machine(const struct sim_options *o)
 			       o->costs.jitter_ns);
 	for (u32 i = 0; i < o->nr_cpus; i++) {
 		sim.cpus[i].idx = (s32)i;
+		sim.cpus[i].timer_at_ns = SIM_NEVER;
 		sim.cpus[i].core = sl_core_cpu((s32)i);
 		sim.cpus[i].burst_at_ns = SIM_NEVER;
 		sim.cpus[i].resched_at_ns = SIM_NEVER;

@@ -118,10 +118,9 @@ struct sl_task *sl_host_task(s32 pid)
 	return &t->core;
 }
 
-/* One CPU keeps the time of the policy's timers: the one that asked last. */
-void sl_host_set_timer(u64 at_ns)
+void sl_host_set_timer(u64 at_ns, bool is_pinned)
 {
-	ut_policy_timer_set(at_ns);
+	ut_policy_timer_set(at_ns, is_pinned);
 }
 
 /* In one piece and without stdio, whose lock another thread may hold. */

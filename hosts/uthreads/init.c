@@ -106,6 +106,7 @@ static int make_machine(void)
 		return -ENOMEM;
 	for (u32 i = 0; i < ut.nr_cpus; i++) {
 		ut.cpus[i].id = (s32)i;
+		ut.cpus[i].timer_ns = UT_NEVER;
 		ut.cpus[i].k = &ut.kthreads[i];
 		ut.kthreads[i].cpu = &ut.cpus[i];
 		ut.kthreads[i].doorbell = UT_BELL_AWAKE;

@@ -3,7 +3,7 @@
  * timer.c - what happens at a time: sleepers, the policy's timers, the watchdog.
  *
  * Each CPU has a heap of the threads that went to sleep on it. The policy's
- * timers and the watchdog are CPU 0's; the timers are others' where it is late. A CPU that runs a thread has its timer
+ * timers, but for those that are pinned, and the watchdog are CPU 0's; the timers are others' where it is late. A CPU that runs a thread has its timer
  * signal at the first of these times; one that is idle sleeps until then.
  *
  * Read next: preempt.c, the signal.
@@ -200,35 +200,45 @@ uint64_t ut_set_deadline(uint64_t until_ns)
 	return former_ns;
 }
 
-void ut_policy_timer_set(u64 at_ns)
+void ut_policy_timer_set(u64 at_ns, bool is_pinned)
 {
-	smp_store_release(&policy_timer_ns, at_ns);
-	ut_ring(&ut.cpus[0], UT_PENDING_TIMER);
+	struct ut_cpu *cpu = is_pinned ? ut_this_cpu() : &ut.cpus[0];
+
+	smp_store_release(is_pinned ? &cpu->timer_ns : &policy_timer_ns, at_ns);
+	ut_ring(cpu, UT_PENDING_TIMER);
 }
 
 /*
  * The same by the library's clock, without further steal time until then; checked again when
  * due.
  */
-static u64 policy_timer_due_ns(void)
+static u64 policy_timer_due_ns(const u64 *timer_ns)
 {
-	u64 at_ns = smp_load_acquire(&policy_timer_ns);
+	u64 at_ns = smp_load_acquire(timer_ns);
 
 	return at_ns < UT_NEVER / 2 ? at_ns + READ_ONCE(ut_taken_ns) : UT_NEVER;
 }
 
+/* Return: whether it was due, later by @late_ns, and no other CPU has taken it meanwhile. */
+static bool take_policy_timer(u64 *timer_ns, u64 now_ns, u64 late_ns)
+{
+	u64 due_ns = policy_timer_due_ns(timer_ns);
+
+	/* It is set again when what was due has been run. */
+	return due_ns != UT_NEVER && now_ns >= due_ns + late_ns &&
+	       __atomic_exchange_n(timer_ns, UT_NEVER, __ATOMIC_SEQ_CST) != UT_NEVER;
+}
+
 /*
- * They are CPU 0's; but when that is not there, since another process has it, the
- * others do not go without what a policy gives out at a time.
+ * Those that are not pinned are CPU 0's; but when that is not there, since another process
+ * has it, the others do not go without what a policy gives out at a time.
  */
 static void run_policy_timers(struct ut_cpu *cpu, u64 now_ns)
 {
-	u64 due_ns = policy_timer_due_ns();
+	bool is_due = take_policy_timer(&policy_timer_ns, now_ns, cpu->id ? ut.tick_ns : 0);
 
-	if (due_ns == UT_NEVER || now_ns < due_ns + (cpu->id ? ut.tick_ns : 0))
-		return;
-	/* Only one takes them; they are set again when they have been run. */
-	if (__atomic_exchange_n(&policy_timer_ns, UT_NEVER, __ATOMIC_SEQ_CST) == UT_NEVER)
+	is_due |= take_policy_timer(&cpu->timer_ns, now_ns, 0);
+	if (!is_due)
 		return;
 	ut_stolen_look_everywhere();
 	sl_timers_run();
@@ -259,9 +269,11 @@ u64 ut_timers_first_ns(struct ut_cpu *cpu)
 			first_ns = cpu->sleepers[0]->wake_ns;
 		sl_unlock(&cpu->sleep_lock);
 	}
+	other_ns = policy_timer_due_ns(&cpu->timer_ns);
+	first_ns = other_ns < first_ns ? other_ns : first_ns;
 	if (cpu->id)
 		return first_ns;
-	other_ns = policy_timer_due_ns();
+	other_ns = policy_timer_due_ns(&policy_timer_ns);
 	first_ns = other_ns < first_ns ? other_ns : first_ns;
 	if (ut.hook && ut.hook_ns < first_ns)
 		first_ns = ut.hook_ns;

@@ -196,6 +196,7 @@ struct ut_cpu {
 	u32 pending;		   /* UT_PENDING_*; atomic */
 	s32 id;
 	u64 ticked_ns;	/* the tick that was handled last */
+	u64 timer_ns;	/* as policy_timer_ns of timer.c, of what is pinned here */
 	u32 nr_retries; /* of a preemption that came at a bad moment */
 	u32 nr_bound;	/* threads that are bound to it; see ut_bind() */
 
@@ -541,7 +542,7 @@ void ut_stacks_exit(void);
 /* timer.c */
 void ut_timers_run(struct ut_cpu *cpu);
 u64 ut_timers_first_ns(struct ut_cpu *cpu);
-void ut_policy_timer_set(u64 at_ns);
+void ut_policy_timer_set(u64 at_ns, bool is_pinned);
 bool ut_sleeper_remove(struct ut_thread *t);
 void ut_timers_exit(void);
 

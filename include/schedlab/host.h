@@ -162,10 +162,11 @@ u32 sl_host_random(void);
 struct sl_task *sl_host_task(s32 pid);
 
 /*
- * Call sl_timers_run() on some CPU at or after @at_ns of the policy's clock; a later
- * call replaces. Without a policy there is nothing to be called for.
+ * Call sl_timers_run() at or after @at_ns of the policy's clock, on some CPU or, if it
+ * @is_pinned, on this one: a CPU has a time for itself beside that for all, and a later
+ * call replaces its own kind. Without a policy there is nothing to be called for.
  */
-void sl_host_set_timer(u64 at_ns);
+void sl_host_set_timer(u64 at_ns, bool is_pinned);
 
 /* One line of text for a person: a policy's printk, a dump. No newline. */
 void sl_host_print(const char *line);

@@ -131,9 +131,10 @@ struct sl_task *sl_host_task(s32 pid)
 	return t && READ_ONCE(t->is_attached) ? t : NULL;
 }
 
-void sl_host_set_timer(u64 at_ns)
+void sl_host_set_timer(u64 at_ns, bool is_pinned)
 {
-	__atomic_store_n(&fake.timer_at_ns, at_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(is_pinned ? &fake.cpus[sl_host_cpu()].timer_at_ns : &fake.timer_at_ns,
+			 at_ns, __ATOMIC_RELAXED);
 }
 
 void sl_host_print(const char *line)

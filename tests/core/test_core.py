@@ -105,7 +105,7 @@ def play(program, kind, policy, *words):
 
 UNIT_SOURCES = [
     "unit.c", "unit_cgroup.c", "unit_credit.c", "unit_dsq.c", "unit_dump.c", "unit_idle.c", "unit_idlers.c", "unit_maps.c", "unit_misuse.c",
-    "unit_policy.c", "unit_races.c", "unit_refused.c", "unit_text.c",
+    "unit_policy.c", "unit_races.c", "unit_refused.c", "unit_text.c", "unit_timers.c",
 ]  # fmt: skip
 UNITS = (
     "race_change_before_the_switch", "race_destroyed_queue", "race_failure_while_a_policy_comes",
@@ -131,7 +131,7 @@ UNITS = (
     "map_values_hold_timers_and_locks",
     "misuse_is_reported_and_survived",
     "setup_of_used_memory", "stale_dispatches_are_ignored",
-    "timers_have_an_end", "timers_in_order", "watchdog",
+    "pinned_timers_run_where_they_were_started", "timers_have_an_end", "timers_in_order", "watchdog",
 )  # fmt: skip
 
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * unit_policy.c - a policy's life: loading, being watched, timers, unloading.
+ * unit_policy.c - a policy's life: loading, being watched, unloading.
  *
- * Read next: unit_misuse.c, all that a policy may do wrong.
+ * Read next: unit_timers.c; unit_misuse.c, all that a policy may do wrong.
  */
 #include "unit.h"
 
@@ -14,20 +14,18 @@ static s32 init_result;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 8);
+	__uint(max_entries, 1);
 	__type(key, u32);
 	__type(value, struct bpf_timer);
-} timers SEC(".maps");
-
-static struct bpf_timer *timer_at(u32 key)
-{
-	return bpf_map_lookup_elem(&timers, &key);
-}
+} eager_timers SEC(".maps");
 
 static s32 eager_init(void)
 {
+	u32 key = 0;
+
 	CHECK(!scx_bpf_create_dsq(1, -1));
-	CHECK(!bpf_timer_init(timer_at(0), &timers, CLOCK_MONOTONIC));
+	CHECK(!bpf_timer_init(bpf_map_lookup_elem(&eager_timers, &key), &eager_timers,
+			      CLOCK_MONOTONIC));
 	return init_result;
 }
 
@@ -243,117 +241,6 @@ TEST(a_wait_begins_where_the_last_turn_ended)
 	CHECK(!fake.nr_failures, "%s", fake.failure_msg);
 	unit_run_to_end();
 	CHECK(t->core.wait_ns == 2 * MS, "waited %llu ns", t->core.wait_ns);
-	unit_end();
-}
-
-/* ---- timers -------------------------------------------------------------- */
-
-static u32 fired[64];
-static u32 nr_fired;
-static u64 again_ns;
-
-static int on_timer(void *map, u32 *key, struct bpf_timer *timer)
-{
-	CHECK(map);
-	CHECK(key, "an array's element has a number");
-	CHECK(timer == timer_at(*key));
-	fired[nr_fired++] = *key;
-	if (again_ns)
-		CHECK(!bpf_timer_start(timer, again_ns, 0));
-	return 0;
-}
-
-static s32 timers_init(void)
-{
-	CHECK(bpf_timer_start(timer_at(0), 1, 0) == -22);
-	CHECK(bpf_timer_cancel(timer_at(0)) == -22);
-	for (u32 i = 0; i < 8; i++) {
-		CHECK(!bpf_timer_init(timer_at(i), &timers, CLOCK_MONOTONIC));
-		CHECK(bpf_timer_start(timer_at(i), 1, 0) == -22);
-		CHECK(!bpf_timer_set_callback(timer_at(i), on_timer));
-	}
-	CHECK(bpf_timer_init(timer_at(3), &timers, CLOCK_MONOTONIC) == -16);
-	return 0;
-}
-
-TEST(timers_in_order)
-{
-	struct sched_ext_ops ops = { .name = "timers", .init = timers_init };
-	static const u32 expected[] = { 5, 2, 1, 0 };
-
-	unit_machine(1);
-	fake.now_ns = 1000;
-	CHECK(!unit_enable(&ops));
-	CHECK(fake.timer_at_ns == sl_core.watchdog_ns);
-	CHECK(!bpf_timer_start(timer_at(2), 500, 0));
-	CHECK(!bpf_timer_start(timer_at(0), 9000, 0));
-	CHECK(!bpf_timer_start(timer_at(5), SL_UPTIME_NS + 1400, BPF_F_TIMER_ABS));
-	CHECK(!bpf_timer_start(timer_at(4), 100, 0));
-	CHECK(fake.timer_at_ns == 1100);
-	CHECK(bpf_timer_cancel(timer_at(4)) == 1);
-	CHECK(bpf_timer_cancel(timer_at(4)) == 0);
-	CHECK(bpf_timer_start(timer_at(1), 800, BPF_F_TIMER_CPU_PIN) == -22);
-	CHECK(!bpf_timer_start(timer_at(1), 800, 0));
-	/* Starting again replaces. */
-	CHECK(!bpf_timer_start(timer_at(1), 700, 0));
-	fake.now_ns = 1100;
-	sl_timers_run();
-	CHECK(!nr_fired && fake.timer_at_ns == 1400);
-	fake.now_ns = 1700;
-	sl_timers_run();
-	CHECK(nr_fired == 3 && fake.timer_at_ns == 10000);
-	fake.now_ns = 10000;
-	sl_timers_run();
-	CHECK(nr_fired == 4 && !memcmp(fired, expected, sizeof(expected)));
-	/* One that starts itself does not run twice in one go. */
-	again_ns = 10;
-	CHECK(!bpf_timer_start(timer_at(7), 0, 0));
-	sl_timers_run();
-	CHECK(nr_fired == 5 && fired[4] == 7 && fake.timer_at_ns == 10010);
-	CHECK(bpf_timer_cancel(timer_at(7)) == 1);
-	/* What lies behind the end of time is never. */
-	fake.timer_at_ns = ~0ULL;
-	CHECK(!bpf_timer_start(timer_at(6), ~0ULL, 0));
-	sl_timers_run();
-	CHECK(nr_fired == 5 && fake.timer_at_ns == sl_core.watchdog_ns);
-	unit_end();
-}
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, SL_TIMERS_MAX + 1);
-	__type(key, u64);
-	__type(value, struct bpf_timer);
-} many SEC(".maps");
-
-static int on_many(void *map, u64 *key, struct bpf_timer *timer)
-{
-	CHECK(map && *key == 17 && timer == bpf_map_lookup_elem(&many, key));
-	nr_fired++;
-	return 0;
-}
-
-TEST(timers_have_an_end)
-{
-	struct sched_ext_ops ops = { .name = "many" };
-	struct bpf_timer none = { { 0 } };
-	struct bpf_timer *timer;
-
-	unit_machine(1);
-	CHECK(!unit_enable(&ops));
-	for (u64 i = 0; i <= SL_TIMERS_MAX; i++) {
-		CHECK(!bpf_map_update_elem(&many, &i, &none, BPF_ANY));
-		timer = bpf_map_lookup_elem(&many, &i);
-		CHECK(bpf_timer_init(timer, &many, CLOCK_MONOTONIC) ==
-		      (i == SL_TIMERS_MAX ? -12 : 0));
-		if (i != 17)
-			continue;
-		CHECK(!bpf_timer_set_callback(timer, on_many));
-		CHECK(!bpf_timer_start(timer, 5, 0));
-	}
-	fake.now_ns = 6;
-	sl_timers_run();
-	CHECK(nr_fired == 1);
 	unit_end();
 }
 

@@ -75,11 +75,12 @@ static void timers_fire(struct timer *timer, void *arg)
 	overhead_leave(was);
 }
 
-void sl_host_set_timer(u64 at_ns)
+void sl_host_set_timer(u64 at_ns, bool is_pinned)
 {
-	static struct timer timer;
+	static struct timer for_any, pinned[NCPU];
 
-	timer_start(&timer, at_ns, timers_fire, NULL);
+	/* Each is put into the heap of the hart that starts it. */
+	timer_start(is_pinned ? &pinned[sl_host_cpu()] : &for_any, at_ns, timers_fire, NULL);
 }
 
 void sl_host_print(const char *line)

@@ -21,9 +21,10 @@
 #define FAKE_PIDS_MAX (1 << 20)
 
 struct fake_cpu {
-	u32 is_kicked; /* atomic; set by sl_host_kick() */
-	u64 nr_kicks;  /* atomic */
-	u32 is_asleep; /* atomic: its thread waits on `is_kicked` */
+	u32 is_kicked;	 /* atomic; set by sl_host_kick() */
+	u64 nr_kicks;	 /* atomic */
+	u32 is_asleep;	 /* atomic: its thread waits on `is_kicked` */
+	u64 timer_at_ns; /* of timers that are pinned here; atomic; ~0: none */
 } __attribute__((aligned(64)));
 
 struct fake_host {
