@@ -116,13 +116,13 @@ struct sim_options {
 	u32 smt, llc, node; /* CPUs per core, cache, node; 0: see sched.h */
 	struct sim_costs costs;
 	struct sim_device_config device;
-	u64 work_ps[SL_NR_WORKS]; /* per unit */
-	const char *interleave;	  /* hosts/check; NULL: no CPU preempts another */
-	bool serves_worlds;	  /* hosts/check */
-	const char *coverage;	  /* hosts/check; NULL: which lines run is not asked for */
-	const char *promises;	  /* hosts/check; NULL: none is looked at */
-	const char *events;	  /* hosts/check; NULL: the machine stays as it is */
-	const char *calls;	  /* hosts/check; NULL: callbacks are not written */
+	u64 work_ps[SL_NR_WORKS];	/* per unit */
+	const char *interleave;		/* hosts/check; NULL: no CPU preempts another */
+	bool serves_worlds;		/* hosts/check */
+	const char *coverage;		/* hosts/check; NULL: which lines run is not asked for */
+	const char *promises;		/* hosts/check; NULL: none is looked at */
+	const char *events;		/* hosts/check; NULL: the machine stays as it is */
+	const char *calls;		/* hosts/check; NULL: callbacks are not written */
 	u64 calls_from_ns, calls_to_ns; /* which are: those of this time; 0: to the end */
 	const char *sets[SL_WORDS_MAX + 1]; /* NAME=VALUE of knobs */
 };

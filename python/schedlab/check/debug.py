@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ FLAGS = ("-O0", "-g3")
 SECONDS_MAX = 600
 
 
-def read_run(folder: Path) -> dict[str, Any]:
+def read_run(folder: Path, *, may_interleave: bool = False) -> dict[str, Any]:
     """What `run.json` of a run's folder says; a UsageError where that run can not be done again here."""
     file = file_of_run(folder, "run.json")
     try:
@@ -44,9 +45,9 @@ def read_run(folder: Path) -> dict[str, Any]:
         raise UsageError(f"{file}: cannot be read ({error}); do the run again") from error
     if run.get("host") != "sim":
         raise UsageError(
-            f"{folder}: a run of host {run.get('host')!r} does not repeat itself exactly; debug one of --host sim"
+            f"{folder}: a run of host {run.get('host')!r} does not repeat itself exactly; take one of --host sim"
         )
-    if run.get("interleave"):
+    if run.get("interleave") and not may_interleave:
         raise UsageError(
             f"{folder}: its CPUs interleave, which gdb does not follow; see what `schedlab check` said of it"
         )
@@ -55,15 +56,26 @@ def read_run(folder: Path) -> dict[str, Any]:
     return run
 
 
-def simulator_words(folder: Path, run: Mapping[str, Any], scratch: Path) -> list[str]:
-    """The simulator's words for a run, tried: they give the folder's records. `scratch` is a folder for those."""
+def job_again(folder: Path, run: Mapping[str, Any], records: Path, **changed: Any) -> Job:
+    """A run of a folder as it is done again, with records elsewhere; `changed` are other fields of the job."""
     program = find_program_file(folder, run["program_hash"])
     if program is None:
         raise NotFoundError(
             f"{folder}: its program, {run['program_hash'][:12]}, is in no folder `programs` above it; do the run again"
         )
-    policy = load_policy(str(folder / run["source"]["files"][0]))
-    built = build_policy(policy, run["knobs"])
+    built = build_policy(load_policy(str(folder / run["source"]["files"][0])), run["knobs"])
+    fields = {
+        "label": "again", "policy": built, "program": program, "records": records, "n_cpus": run["cpus"],
+        "seed": run["seed"], "tick_ns": run["tick_ns"],
+        "options": options_of_run(run, are_roots_woken=False),
+    }  # fmt: skip
+    return Job(**(fields | changed))
+
+
+def simulator_words(folder: Path, run: Mapping[str, Any], scratch: Path) -> list[str]:
+    """The simulator's words for a run, tried: they give the folder's records. `scratch` is a folder for those."""
+    first = job_again(folder, run, scratch / "records.slr")
+    policy = first.policy.policy
     # One that was compiled of the same text elsewhere names that file, which may be another by now.
     own = f"-fdebug-prefix-map={policy.path.parent}={policy.path.parent}"
     compiled = compile_policy(policy, more_flags=(*FLAGS, own))
@@ -71,10 +83,7 @@ def simulator_words(folder: Path, run: Mapping[str, Any], scratch: Path) -> list
     wanted = run["record_hash"] or (hash_file(recorded) if recorded.is_file() else None)
     # Whether tasks were there before is the one thing that the folder does not say.
     for are_roots_woken in (False, True):
-        job = Job(
-            label="debug", policy=built, program=program, records=records, n_cpus=run["cpus"], seed=run["seed"],
-            tick_ns=run["tick_ns"], options=options_of_run(run, are_roots_woken=are_roots_woken),
-        )  # fmt: skip
+        job = replace(first, options=options_of_run(run, are_roots_woken=are_roots_woken))
         words = [str(program_of(job)), "--no-fork", "--policy", str(compiled), *job_arguments(job)]
         subprocess.run(words, capture_output=True, check=False, timeout=SECONDS_MAX)
         if wanted is None or (records.is_file() and hash_file(records) == wanted):

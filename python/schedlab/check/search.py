@@ -30,6 +30,7 @@ from pathlib import Path
 from ..errors import SchedlabError
 from ..paths import cache_folder
 from ..policy.build import BuiltPolicy
+from .avoid import DECIDED, Avoidable, avoidable
 from .coverage import Coverage, read_coverage
 from .races import strategy
 from .relations import RELATIONS
@@ -50,6 +51,8 @@ REPEATED_ONE_IN = 50
 ALONE_ONE_IN = 500
 #: One in so many of a chunk is run once more, to see which lines of the policy run in it.
 COVERED_ONE_IN = 13
+#: How long it is looked for when a failure was decided.
+DECIDE_SECONDS = 3.0
 
 
 @dataclass(frozen=True)
@@ -148,6 +151,7 @@ class Found:
     smallest: Shrunk
     strategy: str = ""
     n_seen: int = 1
+    decided: Avoidable | None = None  #: Until when it could be avoided, where that can be told.
 
 
 @dataclass
@@ -347,7 +351,11 @@ def _search(
         _confirm(task, world, finding)
         left = begun + budget_seconds - time.monotonic()
         small = shrink(laboratory, world, finding, slice_ns=slice_ns, seconds_max=min(30.0, max(5.0, left)))
-        seen[finding.signature] = Found(world, small, finding.strategy)
+        decided = None
+        if small.finding.broken in DECIDED and not (small.is_interrupted or small.world.interleaving):
+            instants = laboratory.instants_of(small.world)
+            decided = avoidable(laboratory, small.world, small.finding, instants, DECIDE_SECONDS)
+        seen[finding.signature] = Found(world, small, finding.strategy, decided=decided)
         report.found = [*seen.values()]
         if small.is_interrupted:
             raise KeyboardInterrupt

@@ -25,6 +25,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import numpy as np
+
 from ..errors import SchedlabError
 from ..hosts.host import Job, Outcome
 from ..hosts.sim import SimHost
@@ -381,6 +383,16 @@ class Laboratory:
             finding = None
         switches = outcome.answer.get("switches") if finding is not None else None
         return Trial(finding, record_hash, longest_wait_ns, switches or world.interleaving)
+
+    def instants_of(self, world: World) -> list[int]:
+        """When something happened in a world that fails, until then; in ns, in order."""
+        outcome, _ = self._run(world, is_judged=False)
+        file = self._folder / "records.slr"
+        failed_ns = outcome.answer.get("failed_at_ns") or 0
+        if not file.is_file():
+            return []
+        times = np.unique(read_records(file).events["t_ns"]).tolist()
+        return [t_ns for t_ns in times if not failed_ns or t_ns <= failed_ns]
 
     def _run(
         self, world: World, *, is_judged: bool = True, other: BuiltPolicy | None = None

@@ -270,6 +270,7 @@ def _as_json(report: Report, task: Task, saved: list[Saved]) -> dict[str, Any]:
                 "interleaving": each.smallest.world.interleaving or None,
                 "events": [event.sentence for event in each.smallest.world.events],
                 "strategy_first": each.strategy or None,
+                "decided": each.decided and asdict(each.decided),
                 "directory": files.run and str(files.run),
                 "run_command": files.run_command,
                 "replay_command": files.replay_command,

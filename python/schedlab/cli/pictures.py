@@ -8,7 +8,7 @@ Read next: plots/gantt.py, plots/trace.py.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,6 +18,13 @@ from ..units import parse_duration
 from .answer import print_json
 from .options import JsonOption
 
+if TYPE_CHECKING:
+    from ..check.calls import Call
+    from ..metrics.cause import Stretch
+    from ..records.file import Records
+
+#: Of a stretch: how long its beginning and its end are for which callbacks are asked, and how many are shown.
+CALLS_NS, CALLS_FIRST, CALLS_LAST = 100_000_000, 16, 8
 RunArgument = Annotated[Path, typer.Argument(help="Folder of one run, as `schedlab run` leaves it.")]
 FromOption = Annotated[str, typer.Option("--from", help="Start of the window, such as 20ms.")]
 ToOption = Annotated[str | None, typer.Option("--to", help="Its end; default: the end of the run.")]
@@ -50,6 +57,9 @@ def gantt(
         int | None, typer.Option(min=40, max=100_000, help="Columns, or pixels of the SVG.")
     ] = None,
     tasks: Annotated[int, typer.Option(min=1, help="Rows in the terminal.")] = 40,
+    shows_calls: Annotated[
+        bool, typer.Option("--calls", help="With --svg: callbacks, and insertions and kicks as arrows.")
+    ] = False,
 ) -> None:
     """Show which task had the CPU when, one row per task."""
     import shutil
@@ -61,13 +71,25 @@ def gantt(
         "begin_ns": parse_duration(begin, place="--from"),
         "end_ns": None if end is None else parse_duration(end, place="--to"),
     }
+    if shows_calls and svg is None:
+        raise UsageError(
+            "--calls: give a file with --svg; `schedlab explain RUN --calls` lists them in the terminal"
+        )
     if svg is None:
         columns = width if width is not None else max(40, shutil.get_terminal_size((100, 24)).columns)
         print(draw_text(records, names=names, width=columns, n_tasks_max=tasks, **window))
         print(f"{'█'} ran, {'▌'} ran for a part, · waited for a CPU")
         return
+    marks = None
+    if shows_calls:
+        from ..check.calls import calls_of, marks_of
+
+        until_ns = records.end_ns if window["end_ns"] is None else window["end_ns"]
+        marks = marks_of(calls_of(run, window["begin_ns"], until_ns))
     write_asked(
-        "--svg", svg, draw_svg(records, names=names, title=str(run), width_px=width or 1000, **window)
+        "--svg",
+        svg,
+        draw_svg(records, names=names, title=str(run), width_px=width or 1000, marks=marks, **window),
     )
     print(f"wrote {svg}")
 
@@ -99,17 +121,21 @@ def explain(
     at: Annotated[
         str | None, typer.Option(help="A time, such as 20ms; default: in the task's longest wait.")
     ] = None,
+    shows_calls: Annotated[
+        bool, typer.Option("--calls", help="Also what the policy was called for, and what it did.")
+    ] = False,
+    asks_what_if: Annotated[
+        bool, typer.Option("--what-if", help="Also how long it would have waited with other knobs, or CPUs.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Say why a task waited at a time: who had the CPUs, in what order, and what was idle."""
-    import shutil
-
     from rich.markup import escape
 
+    from ..check.otherwise import what_if
     from ..metrics.cause import longest_wait, stretch_at
     from ..metrics.consistency import Expectations, check
     from ..metrics.timeline import Timeline
-    from ..plots.gantt import draw_text
     from ..runs.folders import program_of_run, records_until_failure
     from ..show.tables import say
     from ..stats.explain import as_lines
@@ -136,26 +162,62 @@ def explain(
     program = program_of_run(run)
     affinity = dict(enumerate(program.affinity, 1)) if program else {}
     found = explain_stretch(timeline, stretch, affinity.get)
+    calls = _calls_around(run, stretch.begin_ns, stretch.end_ns) if shows_calls else None
     if as_json:
-        print_json(found.as_json())
+        from ..check.calls import as_json as calls_as_json
+
+        more: dict[str, Any] = {} if calls is None else {"calls": calls_as_json(calls)}
+        if asks_what_if:
+            more["what_if"] = [each.as_json() for each in what_if(run, stretch.task)]
+        print_json(found.as_json() | more)
         return
     for line in as_lines(found, names):
         if line.startswith("    ") or not line:
             print(line)
         else:
             say(escape(line))
-    margin_ns = (stretch.end_ns - stretch.begin_ns) // 20 + 1
     print()
-    print(
-        draw_text(
-            records,
-            names=names,
-            width=max(40, min(100, shutil.get_terminal_size((80, 24)).columns)),
-            n_tasks_max=20,
-            begin_ns=max(0, stretch.begin_ns - margin_ns),
-            end_ns=stretch.end_ns + margin_ns,
-        )
-    )
+    print(_chart_of(stretch, records, names))
+    if asks_what_if:
+        print()
+        for each in what_if(run, stretch.task):
+            say(escape(each.sentence))
+    if calls is not None:
+        _show_calls(calls, stretch)
+
+
+def _chart_of(stretch: Stretch, records: Records, names: dict[int, str]) -> str:
+    """Who ran in a stretch, and a little before and after it."""
+    import shutil
+
+    from ..plots.gantt import draw_text
+
+    margin_ns = (stretch.end_ns - stretch.begin_ns) // 20 + 1
+    width = max(40, min(100, shutil.get_terminal_size((80, 24)).columns))
+    return draw_text(
+        records, names=names, width=width, n_tasks_max=20,
+        begin_ns=max(0, stretch.begin_ns - margin_ns), end_ns=stretch.end_ns + margin_ns,
+    )  # fmt: skip
+
+
+def _show_calls(calls: list[Call], stretch: Stretch) -> None:
+    """Print callbacks of a stretch."""
+    from ..check.calls import shown
+
+    print()
+    if stretch.end_ns - stretch.begin_ns > 2 * CALLS_NS:
+        print("Of the first and the last 100 ms:")
+    for line in shown(calls, CALLS_FIRST, CALLS_LAST):
+        print(line)
+
+
+def _calls_around(run: Path, begin_ns: int, end_ns: int) -> list[Call]:
+    """Callbacks of a stretch: those of its first and of its last 100 ms."""
+    from ..check.calls import calls_of
+
+    if end_ns - begin_ns <= 2 * CALLS_NS:
+        return calls_of(run, begin_ns, end_ns)
+    return [*calls_of(run, begin_ns, begin_ns + CALLS_NS), *calls_of(run, end_ns - CALLS_NS, end_ns)]
 
 
 def _pid_of(task: str, names: dict[int, str], pids: list[int]) -> int:

@@ -11,7 +11,7 @@ Read next: metrics/timeline.py, where the intervals come from.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -31,6 +31,7 @@ PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f
 WAIT_COLOUR = "#dddddd"
 ROW_PX, BAR_PX, LABEL_PX, AXIS_PX = 22, 16, 130, 28
 TASKS_MAX = 500
+MARKS_MAX = 5000
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,17 @@ class Slices:
     reason: np.ndarray = field(repr=False)
     cpu: np.ndarray = field(repr=False)  #: int64, shape (n,): of a run: where; 0 otherwise.
     shown_until_ns: int  #: Later slices are left out; the end of the run where all are there.
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What a policy was called for on a CPU, or an arrow from there to a task's row, or to another CPU's."""
+
+    t_ns: int
+    cpu: int
+    text: str  #: Shown where the pointer is.
+    to_pid: int = 0  #: It has inserted this task.
+    to_cpu: int = -1  #: It has kicked this CPU.
 
 
 def slices_of(timeline: Timeline, *, n_max: int | None = None) -> Slices:
@@ -170,8 +182,9 @@ def draw_svg(
     end_ns: int | None = None,
     width_px: int = 1000,
     title: str = "",
+    marks: Sequence[Mark] | None = None,
 ) -> str:
-    """Chart as SVG, for a paper or a page."""
+    """Chart as SVG, for a paper or a page; with `marks` each CPU has a row, too."""
     from ..html import render
 
     found = in_window(records, begin_ns=begin_ns, end_ns=end_ns)
@@ -185,16 +198,44 @@ def draw_svg(
     top_px = 30 if title else 6
     names = {pid: f"{names.get(pid, 'task')}[{pid}]" for pid in pids}
     times = [begin_ns + (end_ns - begin_ns) * i // 4 for i in range(5)]
+    labels = list(names.values())
+    lanes = {} if marks is None else {f"CPU {cpu}": len(pids) + cpu for cpu in range(records.n_cpus)}
+    seen = [mark for mark in marks or () if begin_ns <= mark.t_ns <= end_ns]
+    if len(seen) > MARKS_MAX:
+        raise UsageError(
+            f"{len(seen)} callbacks and arrows are in the window, an SVG shows {MARKS_MAX}: choose a shorter window"
+        )
+    middle = top_px + BAR_PX // 2
+    rows = {pid: middle + ROW_PX * row for row, pid in enumerate(pids)}
+    cpus = [middle + ROW_PX * row for row in lanes.values()]
     return render(
         "gantt.svg",
         width=width_px,
-        height=top_px + ROW_PX * len(pids) + AXIS_PX,
+        height=top_px + ROW_PX * (len(pids) + len(lanes)) + AXIS_PX,
         left=LABEL_PX,
         top=top_px,
         row_px=ROW_PX,
         bar_px=BAR_PX,
         title=title,
-        labels=list(names.values()),
+        labels=[*labels, *lanes],
+        marks=[
+            (x, cpus[mark.cpu], mark.text)
+            for mark in seen
+            if not mark.to_pid and mark.to_cpu < 0
+            for x in [LABEL_PX + (mark.t_ns - begin_ns) * scale]
+        ],
+        arrows=[
+            (LABEL_PX + (mark.t_ns - begin_ns) * scale, cpus[mark.cpu], to, bool(mark.to_pid), mark.text)
+            for mark in seen
+            for to in [
+                rows.get(mark.to_pid)
+                if mark.to_pid
+                else cpus[mark.to_cpu]
+                if 0 <= mark.to_cpu < len(cpus)
+                else None
+            ]
+            if to is not None and to != cpus[mark.cpu]
+        ],
         bars=_bars(found, names, begin_ns, scale, top_px),
         ticks=[(LABEL_PX + (t_ns - begin_ns) * scale, format_duration(t_ns)) for t_ns in times],
     )

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from rich.markup import escape
 
+from ..check.calls import queued_by
 from ..check.coverage import ranges
 from ..check.races import columns
 from ..check.save import Saved
@@ -139,6 +140,8 @@ def _show_found(found: Found, files: Saved, task: Task) -> None:
         print(_indented(text) + "\n")
     if files.run:
         _show_run(files.run, finding)
+    if found.decided is not None:
+        say(f"  {found.decided.sentence}")
     say(
         f"  Found with {found.first.n_tasks} tasks on {_cpus(found.first)}; smallest: {small.world.n_tasks} on "
         f"{_cpus(small.world)}, after {small.n_trials} trials in {small.seconds:.1f} s. Seen {found.n_seen} times."
@@ -175,15 +178,18 @@ def _show_run(run: Path, finding: Finding) -> None:
     try:
         records, program = records_until_failure(run), program_of_run(run)
         chart = _chart(records, program.names if program else {}, finding.text)
-        _, lines = longest_wait_as_lines(records, program) if finding.broken == "stall" else (None, [])
+        stretch, lines = longest_wait_as_lines(records, program) if finding.broken == "stall" else (None, [])
+        queued = queued_by(run, stretch.task, stretch.begin_ns) if stretch else ""
     except (SchedlabError, OSError, ValueError):
         return
     if chart:
         print(_indented(chart) + "\n")
     for line in lines[:CAUSE_LINES]:
         say(f"  {escape(line)}")
+    if queued:
+        say(f"    {escape(queued)}")
     if lines:
-        say(f"  All of it:   schedlab explain {escape(str(run))}\n", is_whole=True)
+        say(f"  All of it:   schedlab explain {escape(str(run))} --calls\n", is_whole=True)
 
 
 def _chart(records: Records, names: Mapping[int, str], text: str) -> str:
