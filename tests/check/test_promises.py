@@ -385,6 +385,18 @@ def test_a_task_that_wakes_up_waits_for_as_long_as_is_allowed(allowed_ms, came_m
         assert "a[1] woke up at 200ms and waited until 203ms" in found
 
 
+@pytest.mark.parametrize(("run_ns", "is_held"), [(10 * MS - 1, True), (10 * MS, False)])
+def test_who_uses_up_a_quantum_is_promised_no_latency(run_ns, is_held, simulator):
+    """`mlfq` demotes such a task at its block, and then it waits for a quantum of 20 ms: the second wake-up."""
+    task = Task(build_policy(load_policy("mlfq")), frozenset({"latency"}), seed=1)
+    sleeper = Group("sleeper", (Phase("run", run_ns), Phase("sleep", 10 * MS + 1)))
+    hog = Group("hog", (Phase("run", 100 * MS),))
+    world = World(1, "", MS, (sleeper, hog), horizon_ns=1000 * MS)
+    with task.laboratory() as laboratory:
+        assert ["latency" in {each.kind for each in laboratory.promises(world)}] == [is_held]
+        assert laboratory.try_world(world).finding is None
+
+
 @pytest.mark.parametrize(("sleeps", "is_broken"), [(False, True), (True, False)])
 def test_shares_of_one_that_comes_after_another_has_slept_are_not_held(sleeps, is_broken):
     rows = [(0, Kind.ARRIVE, pid, 0, 0, 0) for pid in (1, 3)]

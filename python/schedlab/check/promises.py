@@ -108,14 +108,14 @@ def promises_of(
 def _is_light(demands: Collection[tuple[int, int]], bound_ns: int) -> bool:
     """Whether tasks that run and sleep for so long ask for less than their part, if they sleep at all.
 
-    That is for no longer at once than the bound, where there is one. If there is none, there are two, of which
+    That is for less at once than the bound, where there is one: who uses up a quantum may be demoted. If there is none, there are two, of which
     one always computes, and the other sleeps three times as long as it runs.
     """
     if not bound_ns and (len(demands) != 2 or all(sleep_ns for _, sleep_ns in demands)):
         return False
     n_times = len(demands) - 1 if bound_ns else 3
     return len(demands) > 1 and all(
-        not sleep_ns or (sleep_ns >= n_times * run_ns and (run_ns <= bound_ns or not bound_ns))
+        not sleep_ns or (sleep_ns >= n_times * run_ns and (run_ns < bound_ns or not bound_ns))
         for run_ns, sleep_ns in demands
     )
 
