@@ -98,8 +98,9 @@ def printed(t_ns, text):
     return (t_ns, event("bpf_trace/bpf_trace_printk", bpf_string=12 | len(said) << 16) + said)
 
 
-def switch(t_ns, prev, next_, state=0):
-    return (t_ns, event("sched/sched_switch", prev_pid=prev, next_pid=next_, prev_state=state))
+def switch(t_ns, prev, next_, state=0, *, prio=120):
+    values = {"prev_pid": prev, "next_pid": next_, "prev_state": state, "next_prio": prio}
+    return (t_ns, event("sched/sched_switch", **values))
 
 
 def wake(t_ns, pid, cpu=0, by=0, flags=0):
@@ -107,14 +108,14 @@ def wake(t_ns, pid, cpu=0, by=0, flags=0):
     return [(t_ns, waking), (t_ns + 1, event("sched/sched_wakeup", pid=pid, target_cpu=cpu))]
 
 
-def records_of(*events, cpus=None, end_ns=1000, lost=0):
+def records_of(*events, cpus=None, end_ns=1000, lost=0, has_user_half=False):
     """Records as (time, task, cpu, kind, flags, arg); pids 101, 102 are tasks 1, 2."""
     pages = (
         {0: [page(list(events))]}
         if cpus is None
         else {cpu: [page(list(of_cpu))] for cpu, of_cpu in cpus.items()}
     )
-    trace = Trace(FORMATS, tasks={101: 1, 102: 2}, pages=pages, end_ns=end_ns, n_lost=lost)
+    trace = Trace(FORMATS, {101: 1, 102: 2}, pages, end_ns=end_ns, n_lost=lost, has_user_half=has_user_half)
     found, end = trace_records(trace)
     return [tuple(int(value) for value in record) for record in found], end
 
@@ -192,6 +193,34 @@ def test_a_kernel_thread_that_interrupts_steals_from_the_task():
         (25, 0, 0, Kind.OVERHEAD, Overhead.STOLEN, 5),
         (40, 1, 0, Kind.STOP, Stop.BLOCKED, 25),
     ]
+
+
+def test_under_a_program_of_its_own_a_turn_of_that_is_a_turn():
+    """Its priority is a task's; a kernel thread's is above, and still steals."""
+    turns = [
+        (10, 1, 0, Kind.RUN, 0, 0),
+        (20, 1, 0, Kind.STOP, Stop.PREEMPTED, 10),
+        (25, 0, 0, Kind.OVERHEAD, Overhead.SWITCH, 5),
+        (25, 1, 0, Kind.RUN, 0, 0),
+        (40, 1, 0, Kind.STOP, Stop.BLOCKED, 15),
+    ]
+    stolen = [
+        turns[0],
+        (25, 0, 0, Kind.OVERHEAD, Overhead.STOLEN, 5),
+        (40, 1, 0, Kind.STOP, Stop.BLOCKED, 25),
+    ]
+    idle = [turns[0], (40, 1, 0, Kind.STOP, Stop.BLOCKED, 30)]
+    for pid, prio, expected in ((15, 120, turns), (15, 98, stolen), (0, 120, idle)):
+        found, _ = records_of(
+            *wake(0, 101),
+            switch(10, 0, 101),
+            switch(20, 101, pid, prio=prio),
+            switch(25, pid, 101),
+            switch(40, 101, 0, state=1),
+            end_ns=50,
+            has_user_half=True,
+        )
+        assert found[1:] == expected
 
 
 def test_a_task_that_goes_on_by_way_of_idle_has_run_all_the_time():

@@ -46,6 +46,7 @@
 #include "guest.h"
 
 #define MS 1000000ULL
+#define LIFT_MS 100	/* of lead_ms, under a scheduler's own program */
 #define ARM_MS 20	/* from arming to attaching, and one for each task */
 /* From there to ops.init, and a little: timers that it starts go off just before. */
 #define ATTACH_NS 800000ULL
@@ -405,6 +406,9 @@ static void play_under_loader(struct run *run)
 		set_start(run, lead_ms);
 		if (!set_timers(run)) {
 			above_begin(run->shared->start_ns);
+			/* Those too that loading has made the kernel start. */
+			sleep_until_ns(run->shared->start_ns - LIFT_MS * MS);
+			lift_kernel_threads();
 			record(run, NULL);
 		}
 		/* Before tasks are killed: it need not let them run. */

@@ -195,11 +195,11 @@ class _Converter:
         """One process leaves the CPU and another gets it."""
         pid = event["next_pid"]
         task = self.tasks.get(pid)
-        is_turn = self.has_user_half and event["next_prio"] >= PRIO_NORMAL
+        is_turn = bool(task is None and pid and self.has_user_half and event["next_prio"] >= PRIO_NORMAL)
         self._leave(
             t_ns, cpu, event["prev_pid"], event["prev_state"], to_outsider=task is None and not is_turn
         )
-        if is_turn and pid:
+        if is_turn:
             # Who is interrupted now is not interrupted by what was there before.
             self.interrupted.pop(cpu, None)
         if task is None:
