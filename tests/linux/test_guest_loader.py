@@ -15,7 +15,7 @@ from schedlab.errors import NotFoundError, PolicyError, SchedlabError, UsageErro
 from schedlab.hosts.guest import build as guest_build
 from schedlab.policy.bpf import compile_object
 from schedlab.policy.loader import loader_as_policy
-from schedlab.records.file import Kind, read_records
+from schedlab.records.file import Kind, Overhead, read_records
 from schedlab.runs.run import make_plan, run_plan
 
 #: A hog that is preempted and a sleeper that wakes up under it: two turns are never one.
@@ -162,12 +162,11 @@ def test_what_the_program_itself_computes_is_no_work_of_the_workload(runs):
     busy, quiet = of(runs, "busy"), runs["rr"]
     assert (busy["status"], busy["consistency"]) == ("ok", "ok")
     assert busy["metrics"]["busy_ns"] == pytest.approx(quiet["metrics"]["busy_ns"], rel=0.05)
-    assert busy["metrics"]["makespan_ns"] > quiet["metrics"]["makespan_ns"] + 10_000_000
+    assert busy["metrics"]["makespan_ns"] > quiet["metrics"]["makespan_ns"] + 3_000_000
     # A turn of it is a turn: the task before it has been stopped.
     events = read_records(Path(busy["directory"]) / "records.slr").events
-    stops, long = events[events["kind"] == Kind.STOP], events[events["kind"] == Kind.OVERHEAD]
-    long = long[long["arg"] > 900_000]
-    assert len(long) > 10 and len(stops) > len(long)
+    long = events[(events["kind"] == Kind.OVERHEAD) & (events["arg"] > 900_000)]
+    assert len(long) > 5 and not (long["flags"] == Overhead.STOLEN).any()
 
 
 @pytest.mark.full

@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -132,6 +133,8 @@ static void be_keeper(struct keeping *keeping)
 	int status = -1;
 	pid_t pid;
 
+	/* Not above all, as the process that it comes from. */
+	sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){ 0 });
 	signal(SIGCHLD, SIG_DFL);
 	pid = pipe(input) ? -1 : fork();
 	if (!pid)
