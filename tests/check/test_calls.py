@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 import schedlab
 from check.test_check import BUGS, check, task_of
+from policies.test_published import CRATE, written
 from schedlab.check.avoid import avoidable
 from schedlab.check.calls import calls_of
 from schedlab.check.otherwise import what_if
@@ -135,3 +136,13 @@ def test_until_when_a_failure_could_be_avoided(name, is_decided_later, simulator
             assert re.match(r"When was it decided\? Until [\d.]+ ms it could be avoided", found.sentence)
         else:
             assert "of 3 disturbances at the beginning none avoids it" in found.sentence
+
+
+def test_a_run_of_a_crate_is_done_again_if_the_crate_is_the_same(tmp_path, simulator):
+    """What is copied of a crate is none: its version of scx_cargo is named elsewhere."""
+    main = written(tmp_path / "registry", CRATE) / "scx_own-1.1.4/src/bpf/main.bpf.c"
+    folder = run_of(tmp_path / "out", "mixed", str(main))
+    assert {call.name for call in calls_of(folder, 0, 10_000_000)} >= {"init"}
+    main.write_text(main.read_text().replace("is gone", "is gone for good"))
+    with pytest.raises(UsageError, match="is not any more what has run there; do the run again"):
+        calls_of(folder, 0, 10_000_000)

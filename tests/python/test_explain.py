@@ -263,3 +263,38 @@ def test_a_stall_is_explained_until_the_policy_was_ended(tmp_path):
         and "Cause: the policy preferred tasks that became runnable later: 100 %" in said
     )
     assert "It has not run any more: the records end." in said
+
+
+def test_a_task_that_runs_until_the_run_fails_has_the_cpu_and_not_idle(tmp_path, simulator):
+    """Such a run has no end in the records: its time counted as idle, and the policy was told to kick a CPU."""
+    source = tmp_path / "keeps.bpf.c"
+    source.write_text(
+        (BUGS / "none.bpf.c").read_text().replace("/* Nothing of its own. */", """
+#define OWN_ENQUEUE
+void BPF_STRUCT_OPS(bug_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	scx_bpf_dsq_insert(p, SHARED, SCX_SLICE_INF, enq_flags);
+}
+""")
+    )  # fmt: skip
+    for name in ("bug.h", "bug_ops.h"):
+        (tmp_path / name).write_text((BUGS / name).read_text())
+    text = """
+    [workload]
+    horizon = "60s"
+    [[task]]
+    name = "a"
+    count = 2
+    phases = [{loop = "forever", do = [{run = "100ms"}]}]
+    """
+    result = schedlab.run(file_of(tmp_path, text), str(source), cpus=1, seeds=[1], out=tmp_path / "out")
+    directory = Path(result.runs["directory"][0])
+    said = invoke(directory).output
+    assert "] waited for 45 s" in said and "idle" not in said
+    assert (
+        "Cause: what ran already kept the CPU, without being preempted: 100 % of the CPU time."
+        in " ".join(said.split())
+    )
+    records = records_until_failure(directory)
+    spans = Timeline(records).spans
+    assert spans.is_run.sum() == 1 and spans.end_ns[spans.is_run].tolist() == [records.end_ns]

@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from .. import paths
-from ..errors import NotFoundError, SchedlabError, UnavailableError, UsageError
+from ..errors import NotFoundError, PolicyError, SchedlabError, UnavailableError, UsageError
 from ..hosts.host import Job
 from ..hosts.kinds import job_arguments
 from ..hosts.sim import program_of
-from ..policy.build import build_policy, compile_policy
+from ..policy.build import BuiltPolicy, build_policy, compile_policy
 from ..policy.find import load_policy
 from ..program.file import find_program_file
 from ..records.file import hash_file
@@ -63,13 +63,29 @@ def job_again(folder: Path, run: Mapping[str, Any], records: Path, **changed: An
         raise NotFoundError(
             f"{folder}: its program, {run['program_hash'][:12]}, is in no folder `programs` above it; do the run again"
         )
-    built = build_policy(load_policy(str(folder / run["source"]["files"][0])), run["knobs"])
     fields = {
-        "label": "again", "policy": built, "program": program, "records": records, "n_cpus": run["cpus"],
+        "label": "again", "policy": _policy_again(folder, run), "program": program, "records": records, "n_cpus": run["cpus"],
         "seed": run["seed"], "tick_ns": run["tick_ns"],
         "options": options_of_run(run, are_roots_woken=False),
     }  # fmt: skip
     return Job(**(fields | changed))
+
+
+def _policy_again(folder: Path, run: Mapping[str, Any]) -> BuiltPolicy:
+    """The policy of the folder's copy; of a crate, of which a copy is not one, what was copied, if it is the same."""
+    copied = run["source"]["files"][0]
+    try:
+        return build_policy(load_policy(str(folder / copied)), run["knobs"])
+    except PolicyError:
+        original = Path(run["source"].get("path", copied))
+        if not original.is_file():
+            raise
+        built = build_policy(load_policy(str(original)), run["knobs"])
+        if built.policy_hash != run["policy_hash"]:
+            raise UsageError(
+                f"{folder}: {original} is not any more what has run there; do the run again"
+            ) from None
+        return built
 
 
 def simulator_words(folder: Path, run: Mapping[str, Any], scratch: Path) -> list[str]:

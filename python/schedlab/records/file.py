@@ -129,9 +129,19 @@ class Records:
     path: str = ""  #: Where it was read from; used in messages only.
 
     def until(self, t_ns: int) -> Records:
-        """The same as if the run had ended at that time."""
+        """The same as if the run had ended at that time: what runs then is stopped, as by a horizon."""
         n = np.searchsorted(self.events["t_ns"], t_ns, side="right")
-        return replace(self, events=self.events[:n], end_ns=min(t_ns, self.end_ns))
+        events, end_ns = self.events[:n], min(t_ns, self.end_ns)
+        stops = []
+        for cpu in range(self.n_cpus):
+            here = events[events["cpu"] == cpu]
+            at = np.flatnonzero((here["kind"] == Kind.RUN) | (here["kind"] == Kind.STOP))
+            if len(at) and here["kind"][at[-1]] == Kind.RUN:
+                begun, later = here[at[-1]], here[at[-1] :]
+                overhead_ns = int(later["arg"][later["kind"] == Kind.OVERHEAD].sum())
+                ran_ns = max(0, end_ns - int(begun["t_ns"]) - overhead_ns)
+                stops.append((end_ns, begun["task"], cpu, Kind.STOP, Stop.HORIZON, ran_ns))
+        return replace(self, events=np.append(events, np.array(stops, RECORD_DTYPE)), end_ns=end_ns)
 
 
 def read_records(path: str | os.PathLike[str]) -> Records:
