@@ -371,7 +371,7 @@ def _copy_source(context: RunContext, policy: Policy, folder: Path) -> dict[str,
         files = context.sources.setdefault(policy.path, own_files(policy.path)[1])
     write_files(files, folder)
     # What is copied of a crate does not say where the library is that it is compiled with.
-    is_crate = any(Path(name).name == "Cargo.toml" for name in files)
+    is_crate = any(Path(name).name == "build.rs" for name in files)
     of = {"path": str(policy.path)} if is_crate else {}
     return {"files": [*files], "hash": policy.content_hash} | of
 
