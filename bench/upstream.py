@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Compile and run published sched_ext schedulers as they are; `.venv/bin/python bench/upstream.py`.
 
-    upstream.py FOLDER [--schedulers NAME...] [--workloads W...] [--recordings RUN...] [--cpus N...] [--write]
+    upstream.py FOLDER [--schedulers NAME...] [--workloads W...] [--recordings RUN...] [--cpus N...] [--topology T | --write]
     upstream.py FOLDER --speed [--schedulers NAME...]
     upstream.py FOLDER --check [--budget 30s] [--on-linux] [--schedulers NAME...] [--write]
     upstream.py FOLDER --choose [--schedulers NAME...] [--out RUNS] [--write]
@@ -156,7 +156,7 @@ def replay(recording: Path, source: Path, cpus: int, out: str) -> dict[str, Any]
 
 
 def try_scheduler(
-    source: Path, workloads: list[str], cpus: list[int], recordings: Sequence[Path] = ()
+    source: Path, workloads: list[str], cpus: list[int], topology: str = "", recordings: Sequence[Path] = ()
 ) -> list[str]:
     """Compile and run one: whether it compiles, runs that were ok by number of CPUs, the first reason why not."""
     try:
@@ -166,7 +166,10 @@ def try_scheduler(
     cells, reasons = ["yes"], []
     for number in cpus:
         with tempfile.TemporaryDirectory(prefix="schedlab-upstream-") as out:
-            runs = schedlab.run(workloads, str(source), cpus=number, out=out, timeout=TIMEOUT).runs.to_dicts()
+            result = schedlab.run(
+                workloads, str(source), cpus=number, topology=topology, out=out, timeout=TIMEOUT
+            )
+            runs = result.runs.to_dicts()
             runs += [replay(recording, source, number, out) for recording in recordings]
         refusals = [run["error"].partition(REFUSES)[2] for run in runs if REFUSES in (run["error"] or "")]
         if len(refusals) == len(runs):
@@ -304,7 +307,9 @@ def main() -> None:
     parser.add_argument("--workloads", nargs="+", default=list(WORKLOADS))
     parser.add_argument("--recordings", nargs="+", type=Path, default=[])
     parser.add_argument("--cpus", nargs="+", type=int, default=list(CPUS))
-    parser.add_argument("--write", action="store_true")
+    shown = parser.add_mutually_exclusive_group()
+    shown.add_argument("--topology", default="")
+    shown.add_argument("--write", action="store_true")
     parser.add_argument("--speed", action="store_true")
     parser.add_argument("--choose", action="store_true")
     parser.add_argument("--check", action="store_true")
@@ -344,7 +349,7 @@ def main() -> None:
     rows = [head, ["---"] * len(head)]
     for name, source in sources.items():
         cells = (
-            try_scheduler(source, asked.workloads, asked.cpus, asked.recordings)
+            try_scheduler(source, asked.workloads, asked.cpus, asked.topology, asked.recordings)
             if source
             else [
                 "no",

@@ -86,6 +86,18 @@ struct sl_cgroup {
 	char name[SL_CGROUP_NAME_LEN];
 };
 
+/* Idle CPUs, of the machine or of one node (S51); atomic bits. */
+struct sl_idle {
+	struct cpumask cpus ____cacheline_aligned;
+	struct cpumask smt; /* CPUs whose whole core is idle */
+};
+
+enum sl_idle_tracking {
+	SL_IDLE_OWN, /* the policy may not ask for them; as SL_IDLE_GLOBAL for the next one */
+	SL_IDLE_GLOBAL,
+	SL_IDLE_PER_NODE,
+};
+
 /*
  * What the policy is doing on a CPU: which operation it is in, or a timer. This
  * also says which helpers it may use, as Linux's verifier enforces. The first have
@@ -197,7 +209,7 @@ struct sl_core {
 	u32 asked;
 	struct sched_ext_ops ops; /* a copy; constant while loaded */
 	bool is_loaded;
-	bool builtin_idle; /* the policy may ask for the idle masks */
+	u8 idle_tracking;  /* enum sl_idle_tracking */
 	bool has_detail;   /* host: write ENQUEUE records */
 	bool uses_immed;   /* atomic: a task was ever inserted so (S50) */
 	s32 user_half_pid; /* host: see struct sl_config */
@@ -210,8 +222,8 @@ struct sl_core {
 	struct sl_dsq *free_dsqs; /* destroyed; another CPU may look at one */
 
 	/* Every switch reads this; only a CPU that goes idle, or ends that, writes it. */
-	struct cpumask idle ____cacheline_aligned; /* atomic bits */
-	struct cpumask idle_smt;		   /* CPUs whose whole core is idle */
+	struct sl_idle idle;
+	struct sl_idle *idle_of_node; /* [nr_nodes]; instead of it, with SL_IDLE_PER_NODE */
 
 	/* All tasks_locks protect the table, one is enough for a task's own slot: */
 	struct sl_task **tasks ____cacheline_aligned; /* [tasks_max]; task_in_slot() */

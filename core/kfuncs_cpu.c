@@ -84,14 +84,36 @@ const struct cpumask *scx_bpf_get_online_cpumask(void)
 	return &sl_core.online;
 }
 
+static const struct cpumask no_cpus;
+
 const struct cpumask *scx_bpf_get_idle_cpumask(void)
 {
-	return &sl_core.idle;
+	return check_one_mask("SCX_OPS_BUILTIN_IDLE_PER_NODE enabled") ? &sl_core.idle.cpus :
+									 &no_cpus;
 }
 
 const struct cpumask *scx_bpf_get_idle_smtmask(void)
 {
-	return sl_core.has_smt ? &sl_core.idle_smt : &sl_core.idle;
+	if (!check_one_mask("SCX_OPS_BUILTIN_IDLE_PER_NODE enabled"))
+		return &no_cpus;
+	return sl_core.has_smt ? &sl_core.idle.smt : &sl_core.idle.cpus;
+}
+
+/* S51. Return: an empty mask where there is none. */
+const struct cpumask *scx_bpf_get_idle_cpumask_node(int node)
+{
+	s32 err;
+
+	return check_node(node, &err) ? &sl_core.idle_of_node[node].cpus : &no_cpus;
+}
+
+const struct cpumask *scx_bpf_get_idle_smtmask_node(int node)
+{
+	s32 err;
+
+	if (!check_node(node, &err))
+		return &no_cpus;
+	return sl_core.has_smt ? &sl_core.idle_of_node[node].smt : &sl_core.idle_of_node[node].cpus;
 }
 
 void scx_bpf_put_cpumask(const struct cpumask *mask)
@@ -116,39 +138,6 @@ void scx_bpf_events(struct scx_event_stats *events, size_t bytes)
 			word[i] += READ_ONCE(own[i]);
 	}
 	__builtin_memcpy(events, &sum, bytes < sizeof(sum) ? bytes : sizeof(sum));
-}
-
-/* SCX_OPS_BUILTIN_IDLE_PER_NODE is refused, and without it these fail on Linux, too. */
-static sl_cold const struct cpumask *no_idle_by_node(void)
-{
-	static const struct cpumask none;
-
-	scx_error(NULL, "per-node idle tracking is disabled");
-	return &none;
-}
-
-const struct cpumask *scx_bpf_get_idle_cpumask_node(int node)
-{
-	(void)node;
-	return no_idle_by_node();
-}
-
-const struct cpumask *scx_bpf_get_idle_smtmask_node(int node)
-{
-	(void)node;
-	return no_idle_by_node();
-}
-
-s32 scx_bpf_pick_idle_cpu_node(const struct cpumask *allowed, int node, u64 flags)
-{
-	(void)allowed, (void)node, (void)flags;
-	no_idle_by_node();
-	return -EOPNOTSUPP;
-}
-
-s32 scx_bpf_pick_any_cpu_node(const struct cpumask *allowed, int node, u64 flags)
-{
-	return scx_bpf_pick_idle_cpu_node(allowed, node, flags);
 }
 
 /* For launch files: the lowest CPU of the same core. */

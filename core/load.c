@@ -61,7 +61,16 @@ int sl_scx_launch_refuse(const char *fmt, ...)
 #define OPS_FLAGS							\
 	(SCX_OPS_KEEP_BUILTIN_IDLE | SCX_OPS_ENQ_LAST |			\
 	 SCX_OPS_ENQ_EXITING | SCX_OPS_ENQ_MIGRATION_DISABLED |		\
-	 SCX_OPS_ALLOW_QUEUED_WAKEUP | SCX_OPS_ALWAYS_ENQ_IMMED)
+	 SCX_OPS_ALLOW_QUEUED_WAKEUP | SCX_OPS_BUILTIN_IDLE_PER_NODE |	\
+	 SCX_OPS_ALWAYS_ENQ_IMMED)
+
+/* S23, S51: where the policy finds the idle CPUs. */
+static enum sl_idle_tracking idle_tracking(const struct sched_ext_ops *ops)
+{
+	if (ops->update_idle && !(ops->flags & SCX_OPS_KEEP_BUILTIN_IDLE))
+		return SL_IDLE_OWN;
+	return ops->flags & SCX_OPS_BUILTIN_IDLE_PER_NODE ? SL_IDLE_PER_NODE : SL_IDLE_GLOBAL;
+}
 
 /* A flag that a policy asks for by its number: its name, if only Linux has it. */
 static int check_flags(const struct sched_ext_ops *ops)
@@ -71,14 +80,14 @@ static int check_flags(const struct sched_ext_ops *ops)
 	if (others & (1ULL << 3))
 		return refuse_ops(-EINVAL,
 				  "ops.flags has SCX_OPS_SWITCH_PARTIAL, which only Linux has");
-	if (others & (1ULL << 6))
-		return refuse_ops(-EINVAL,
-				  "ops.flags has SCX_OPS_BUILTIN_IDLE_PER_NODE, which only Linux has");
 	if (others)
 		return refuse_ops(-EINVAL, "ops.flags has unknown bits 0x%llx", others);
 	if ((ops->flags & SCX_OPS_ENQ_LAST) && !ops->enqueue)
 		return refuse_ops(-EINVAL,
 				  "SCX_OPS_ENQ_LAST requires ops.enqueue() to be implemented");
+	if ((ops->flags & SCX_OPS_BUILTIN_IDLE_PER_NODE) && idle_tracking(ops) == SL_IDLE_OWN)
+		return refuse_ops(-EINVAL,
+				  "SCX_OPS_BUILTIN_IDLE_PER_NODE requires CPU idle selection enabled");
 	return 0;
 }
 
@@ -109,8 +118,7 @@ static void set_ops(const struct sched_ext_ops *ops)
 
 	/* The watchdog of another CPU may look. */
 	copy_words(&sl_core.ops, ops ?: &no_ops, sizeof(sl_core.ops));
-	WRITE_ONCE(sl_core.builtin_idle,
-		   !ops || !ops->update_idle || (ops->flags & SCX_OPS_KEEP_BUILTIN_IDLE));
+	set_idle_tracking(ops ? idle_tracking(ops) : SL_IDLE_GLOBAL);
 }
 
 static void destroy_dsqs(void)

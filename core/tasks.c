@@ -82,8 +82,8 @@ static int init_cpus(void)
 		if (!cpu->kicks || !cpu->kick_flags)
 			return -ENOMEM;
 		set_bit(&sl_core.online, i);
-		set_bit(&sl_core.idle, i);
-		set_bit(&sl_core.idle_smt, i);
+		set_bit(&sl_core.idle.cpus, i);
+		set_bit(&sl_core.idle.smt, i);
 	}
 	return 0;
 }
@@ -104,7 +104,7 @@ int sl_core_init(const struct sl_config *config)
 	sl_core.tasks_max = config->tasks_max;
 	sl_core.has_detail = config->has_detail;
 	sl_core.user_half_pid = config->user_half_pid;
-	sl_core.builtin_idle = true;
+	sl_core.idle_tracking = SL_IDLE_GLOBAL;
 	sl_core.watchdog_ns = ~0ULL;
 	dsq_init(&sl_core.global, SCX_DSQ_GLOBAL, -1);
 	dsq_init(&sl_core.no_dsq, SCX_DSQ_INVALID, -1);
@@ -122,7 +122,8 @@ int sl_core_init(const struct sl_config *config)
 	if (!sl_core.cpus || !sl_core.tasks || alloc_masks() || alloc_cgroups())
 		return -ENOMEM;
 	set_topology(config);
-	return init_cpus();
+	sl_core.idle_of_node = sl_host_alloc(sl_core.nr_nodes * sizeof(struct sl_idle));
+	return sl_core.idle_of_node ? init_cpus() : -ENOMEM;
 }
 
 struct sl_cpu *sl_core_cpu(s32 cpu)
@@ -141,6 +142,7 @@ void sl_core_exit(void)
 	}
 	sl_host_free(sl_core.smt_mask, 3 * nr * sizeof(struct cpumask));
 	sl_host_free(sl_core.smt, 3 * nr * sizeof(u16));
+	sl_host_free(sl_core.idle_of_node, sl_core.nr_nodes * sizeof(struct sl_idle));
 	free_cgroups();
 	sl_host_free(sl_core.tasks, sl_core.tasks_max * sizeof(struct sl_task *));
 	sl_host_free(sl_core.cpus, nr * sizeof(struct sl_cpu));

@@ -22,6 +22,9 @@
 
 #include <scx/native.h>
 
+/* launch() of a user half that a machine of one node can do without: `schedlab load` then does. */
+#define SL_LAUNCH_ON_NODES() static int launch(void)
+
 /*
  * Write a `const volatile` variable, or an element or member of one. The compiler does not see where:
  * it may drop what is stored to a constant.

@@ -81,6 +81,7 @@ struct bpf_rb_root {
 #define SCX_KICK_PREEMPT	(1ULL << 1)
 #define SCX_KICK_WAIT		(1ULL << 2)
 #define SCX_PICK_IDLE_CORE	(1ULL << 0)
+#define SCX_PICK_IDLE_IN_NODE	(1ULL << 1)
 
 /* iterator flags of bpf_for_each(scx_dsq, ...) */
 #define SCX_DSQ_ITER_REV	(1ULL << 16)
@@ -91,6 +92,7 @@ struct bpf_rb_root {
 #define SCX_OPS_ENQ_EXITING		(1ULL << 2)
 #define SCX_OPS_ENQ_MIGRATION_DISABLED	(1ULL << 4)
 #define SCX_OPS_ALLOW_QUEUED_WAKEUP	(1ULL << 5)	/* a permission; see S39 */
+#define SCX_OPS_BUILTIN_IDLE_PER_NODE	(1ULL << 6)
 #define SCX_OPS_ALWAYS_ENQ_IMMED	(1ULL << 7)
 #define SCX_OPS_HAS_CGROUP_WEIGHT	0ULL	/* without effect, and gone from Linux */
 
@@ -102,10 +104,6 @@ struct bpf_rb_root {
 	(0ULL * sizeof(struct { char unused; _Static_assert(0, why); }))
 #define SCX_OPS_SWITCH_PARTIAL \
 	SL_ONLY_LINUX("SCX_OPS_SWITCH_PARTIAL: every task here is the policy's")
-#define SCX_OPS_BUILTIN_IDLE_PER_NODE \
-	SL_ONLY_LINUX("SCX_OPS_BUILTIN_IDLE_PER_NODE: one mask of idle CPUs serves all nodes")
-#define SCX_PICK_IDLE_IN_NODE \
-	SL_ONLY_LINUX("SCX_PICK_IDLE_IN_NODE: one mask of idle CPUs serves all nodes")
 
 /* sched_ext_entity.flags */
 #define SCX_TASK_QUEUED			(1U << 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* What the user halves of scx_beerland and scx_bpfland tell them of each CPU. */
 #include "core_types.h"
+#include "nodes.h"
 #include "siblings.h"
 
 static int launch(void)
@@ -19,5 +20,6 @@ static int launch(void)
 #if SL_HAS(all_cpus_same_capacity)
 	SL_SET(all_cpus_same_capacity, is_alike);
 #endif
+	launch_nodes();
 	return launch_siblings();
 }

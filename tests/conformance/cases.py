@@ -78,6 +78,12 @@ class Case:
         """Such as ``"S7"``."""
         return self.head["rule"]
 
+    @property
+    def machine(self) -> tuple[int, str]:
+        """Number of CPUs, and `--topology`."""
+        words = self.head.get("options", [])
+        return self.head.get("cpus", 1), dict(zip(words[::2], words[1::2], strict=True)).get("--topology", "")
+
     def properties(self, *, has_lines: bool) -> list[str]:
         """Properties, without those about what the policy printed if it cannot be seen."""
         about_lines = re.compile(r"\b(count|calls|said)\(")

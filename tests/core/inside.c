@@ -34,6 +34,11 @@ struct sl_dsq *inside_find_dsq(struct sl_cpu *this_cpu, u64 id)
 	return find_dsq(this_cpu, id);
 }
 
+void inside_set_idle_tracking(enum sl_idle_tracking tracking)
+{
+	set_idle_tracking(tracking);
+}
+
 void inside_update_idle(struct sl_cpu *cpu, bool is_idle, bool is_change)
 {
 	update_idle(cpu, is_idle, is_change);

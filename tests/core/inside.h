@@ -15,6 +15,7 @@ bool inside_dsq_insert(struct sl_dsq *q, struct sl_task *t, u64 enq_flags);
 bool inside_dsq_insert_vtime(struct sl_dsq *q, struct sl_task *t, u64 vtime);
 void inside_dsq_remove(struct sl_dsq *q, struct sl_task *t);
 struct sl_dsq *inside_find_dsq(struct sl_cpu *this_cpu, u64 id);
+void inside_set_idle_tracking(enum sl_idle_tracking tracking);
 void inside_update_idle(struct sl_cpu *cpu, bool is_idle, bool is_change);
 s32 inside_select_cpu_default(struct sl_task *t, s32 prev_cpu, u64 wake_flags,
 			      const struct cpumask *allowed, u64 flags);

@@ -8,6 +8,7 @@
 
 static u16 smt[FAKE_CPUS_MAX], llc[FAKE_CPUS_MAX], node[FAKE_CPUS_MAX];
 static bool is_idle[FAKE_CPUS_MAX];
+static bool is_per_node;
 static u32 nr_cpus;
 
 /* A machine of random shape: cores in caches in nodes. */
@@ -52,6 +53,7 @@ static u32 rank(u32 cpu, u32 prev)
 		       smt[cpu] == smt[prev]   ? 1 :
 		       llc[cpu] == llc[prev]   ? 2 :
 		       node[cpu] == node[prev] ? 3 :
+		       is_per_node	       ? 4U + node[cpu] :
 						 4;
 
 	if (is_whole_core(cpu)) {
@@ -59,19 +61,28 @@ static u32 rank(u32 cpu, u32 prev)
 		 * and one that is counts by cache. */
 		return distance == 1 ? 2 : distance;
 	}
-	return 10 + distance;
+	return 1000 + distance;
 }
 
 static void check_masks(void)
 {
-	const struct cpumask *idle = scx_bpf_get_idle_cpumask();
-	const struct cpumask *whole = scx_bpf_get_idle_smtmask();
+	const struct cpumask *idle = is_per_node ? NULL : scx_bpf_get_idle_cpumask();
+	const struct cpumask *whole = is_per_node ? NULL : scx_bpf_get_idle_smtmask();
+	u32 nr_idle = 0, nr_in_nodes = 0;
 
+	for (u32 n = 0; is_per_node && n < scx_bpf_nr_node_ids(); n++)
+		nr_in_nodes += bpf_cpumask_weight(scx_bpf_get_idle_cpumask_node((s32)n));
 	for (u32 i = 0; i < nr_cpus; i++) {
+		nr_idle += is_idle[i];
+		if (is_per_node) {
+			idle = scx_bpf_get_idle_cpumask_node(node[i]);
+			whole = scx_bpf_get_idle_smtmask_node(node[i]);
+		}
 		CHECK(bpf_cpumask_test_cpu(i, idle) == is_idle[i], "cpu %u", i);
 		CHECK(bpf_cpumask_test_cpu(i, whole) == is_whole_core(i), "cpu %u of %u", i,
 		      nr_cpus);
 	}
+	CHECK(!is_per_node || nr_in_nodes == nr_idle, "a CPU is in another node's mask");
 }
 
 static struct cpumask random_mask(void)
@@ -91,8 +102,10 @@ static void choose(void)
 	static struct sl_task t;
 	struct cpumask may = random_mask(), also = random_mask();
 	bool has_also = fake_below(2);
-	u64 flags = fake_below(3) ? 0 : SCX_PICK_IDLE_CORE;
+	u64 flags = (fake_below(3) ? 0 : SCX_PICK_IDLE_CORE) |
+		    (fake_below(3) ? 0 : SCX_PICK_IDLE_IN_NODE);
 	u32 prev = fake_below(nr_cpus);
+	bool is_confined = is_per_node && (flags & SCX_PICK_IDLE_IN_NODE);
 	u32 best = ~0U;
 	s32 cpu;
 
@@ -101,7 +114,8 @@ static void choose(void)
 	for (u32 i = 0; i < nr_cpus; i++) {
 		bool fits = is_idle[i] && bpf_cpumask_test_cpu(i, &may) &&
 			    (!has_also || bpf_cpumask_test_cpu(i, &also)) &&
-			    (!flags || is_whole_core(i));
+			    (!is_confined || node[i] == node[prev]) &&
+			    (!(flags & SCX_PICK_IDLE_CORE) || is_whole_core(i));
 
 		if (fits && rank(i, prev) < best)
 			best = rank(i, prev);
@@ -144,6 +158,40 @@ static void pick(void)
 	}
 }
 
+/* S51: the node that is asked for, then the others by number; whole cores first in each. */
+static void pick_by_node(void)
+{
+	struct cpumask may = random_mask();
+	u64 flags = fake_below(4); /* SCX_PICK_IDLE_CORE, SCX_PICK_IDLE_IN_NODE */
+	u16 near = node[fake_below(nr_cpus)];
+	bool is_any = fake_below(2);
+	u32 best = ~0U, nr_may = 0;
+	s32 cpu;
+
+	for (u32 i = 0; i < nr_cpus; i++) {
+		u32 cost = (node[i] == near ? 0 : 2 * (node[i] + 1U)) + !is_whole_core(i);
+
+		if (!bpf_cpumask_test_cpu(i, &may) ||
+		    ((flags & SCX_PICK_IDLE_IN_NODE) && node[i] != near))
+			continue;
+		nr_may++;
+		if (is_idle[i] && (!(flags & SCX_PICK_IDLE_CORE) || is_whole_core(i)) && cost < best)
+			best = cost;
+	}
+	cpu = is_any ? scx_bpf_pick_any_cpu_node(&may, near, flags) :
+		       scx_bpf_pick_idle_cpu_node(&may, near, flags);
+	if (best == ~0U) {
+		CHECK(is_any && nr_may ? cpu >= 0 && bpf_cpumask_test_cpu((u32)cpu, &may) :
+					 cpu == -16,
+		      "cpu %d", cpu);
+		CHECK(cpu < 0 || !(flags & SCX_PICK_IDLE_IN_NODE) || node[cpu] == near);
+		return;
+	}
+	CHECK(cpu >= 0 && is_idle[cpu] && bpf_cpumask_test_cpu((u32)cpu, &may));
+	CHECK((node[cpu] == near ? 0 : 2 * (node[cpu] + 1U)) + !is_whole_core((u32)cpu) == best);
+	is_idle[cpu] = false;
+}
+
 TEST(idle_choice)
 {
 	for (u32 machine = 0; machine < 20; machine++) {
@@ -152,12 +200,17 @@ TEST(idle_choice)
 			u32 cpu = fake_below(nr_cpus);
 			bool to_idle = fake_below(3);
 
+			if (!fake_below(100)) {
+				is_per_node = !is_per_node;
+				inside_set_idle_tracking(is_per_node ? SL_IDLE_PER_NODE :
+								       SL_IDLE_GLOBAL);
+			}
 			switch (fake_below(5)) {
 			case 0:
 				choose();
 				break;
 			case 1:
-				pick();
+				is_per_node ? pick_by_node() : pick();
 				break;
 			case 2:
 				CHECK(scx_bpf_test_and_clear_cpu_idle((s32)cpu) == is_idle[cpu]);
@@ -173,6 +226,7 @@ TEST(idle_choice)
 		CHECK(!scx_bpf_test_and_clear_cpu_idle(-1));
 		CHECK(!scx_bpf_test_and_clear_cpu_idle((s32)nr_cpus));
 		sl_core_exit();
+		is_per_node = false;
 	}
 	CHECK(!fake.alloc_bytes);
 }
@@ -187,17 +241,17 @@ TEST(idle_stale_core_mask)
 	struct sl_config config = { .nr_cpus = 4, .tasks_max = 1, .smt_of_cpu = pairs };
 
 	CHECK(!sl_core_init(&config));
-	sl_core.idle.bits[0] = 0x4;	/* CPU 2 alone is idle, */
-	sl_core.idle_smt.bits[0] = 0xf; /* but both cores look it */
+	sl_core.idle.cpus.bits[0] = 0x4; /* CPU 2 alone is idle, */
+	sl_core.idle.smt.bits[0] = 0xf;	 /* but both cores look it */
 	CHECK(scx_bpf_pick_idle_cpu(scx_bpf_get_possible_cpumask(), SCX_PICK_IDLE_CORE) == 2);
 	CHECK(scx_bpf_pick_idle_cpu(scx_bpf_get_possible_cpumask(), SCX_PICK_IDLE_CORE) == -16);
-	CHECK(!sl_core.idle_smt.bits[0]);
+	CHECK(!sl_core.idle.smt.bits[0]);
 }
 
 /* What the default choice is for a task that was on @prev, with these CPUs idle. */
 static s32 sync_choice(struct sl_task *t, s32 prev, u64 idle)
 {
-	sl_core.idle.bits[0] = idle;
+	sl_core.idle.cpus.bits[0] = idle;
 	return inside_select_cpu_default(t, prev, SCX_WAKE_SYNC, NULL, 0);
 }
 

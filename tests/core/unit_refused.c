@@ -11,6 +11,11 @@ static void any_enqueue(struct task_struct *p, u64 flags)
 	scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, SCX_SLICE_DFL, flags);
 }
 
+static void any_update_idle(s32 cpu, bool is_idle)
+{
+	(void)cpu, (void)is_idle;
+}
+
 /* What only Linux has is refused, with its name; and so is what Linux refuses. */
 TEST(what_is_not_supported_is_refused_by_name)
 {
@@ -22,9 +27,9 @@ TEST(what_is_not_supported_is_refused_by_name)
 		{ { .flags = 1ULL << 3, .enqueue = any_enqueue },
 		  -22,
 		  "ops.flags has SCX_OPS_SWITCH_PARTIAL" },
-		{ { .flags = 1ULL << 6, .enqueue = any_enqueue },
+		{ { .flags = SCX_OPS_BUILTIN_IDLE_PER_NODE, .update_idle = any_update_idle },
 		  -22,
-		  "ops.flags has SCX_OPS_BUILTIN_IDLE_PER_NODE" },
+		  "SCX_OPS_BUILTIN_IDLE_PER_NODE requires CPU idle selection enabled" },
 		{ { .flags = 1ULL << 40 | SCX_OPS_ENQ_EXITING },
 		  -22,
 		  "ops.flags has unknown bits 0x10000000000" },

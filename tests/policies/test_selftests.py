@@ -7,6 +7,9 @@ Their other half loads the policy, makes tasks and asks how the policy was unloa
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 import schedlab
@@ -46,16 +49,14 @@ ENDS = {
 }
 #: Those that say nothing here, with the reason.
 LEFT_OUT = {
-    "hotplug": "its C half has a CPU go and come while it looks; tests/conformance/s47_hotplug does that",
     "maybe_null_fail_yld": "the verifier refuses it for what no task of ours does: it yields to nobody",
     "non_scx_kfunc_deny": "it is about a policy of TCP",
-    "numa": "there is one set of idle CPUs, not one for each node",
 }
 
 
 def test_every_one_of_them_is_known():
     names = {path.name.removesuffix(".bpf.c") for path in folder().glob("*.bpf.c")}
-    assert names == {*ENDS, *LEFT_OUT}
+    assert names == {*ENDS, *LEFT_OUT, "numa", "hotplug"}
 
 
 @pytest.mark.parametrize("name", ENDS)
@@ -66,6 +67,51 @@ def test_a_policy_of_the_kernels_tests_ends_as_on_linux(name, simulator, tmp_pat
         assert ENDS[name] in (run["error"] or ""), run
     else:
         assert (run["error"], run["consistency"]) == (None, "ok")
+
+
+def test_numa_keeps_to_its_nodes(simulator, tmp_path):
+    # What its other half sets before it loads it.
+    (tmp_path / "numa.launch.toml").write_text(
+        '[rodata]\n__COMPAT_SCX_PICK_IDLE_IN_NODE = 2\n[ops]\nflags = ["SCX_OPS_BUILTIN_IDLE_PER_NODE"]\n'
+    )
+    policy = copy_of("numa", tmp_path)
+    (run,) = schedlab.run(
+        "mixed", str(policy), cpus=4, topology="node=2", seeds=1, out=tmp_path / "out"
+    ).runs.to_dicts()
+    assert (run["error"], run["consistency"]) == (None, "ok")
+
+
+@pytest.mark.parametrize(
+    ("ops", "says"),
+    [
+        # SCX_EXIT_UNREG_BPF, with SCX_ECODE_ACT_RESTART and its own reason.
+        ("hotplug_cb_ops", f"exit 65 {1 << 48 | 1}"),
+        # SCX_EXIT_UNREG_KERN, with SCX_ECODE_ACT_RESTART and SCX_ECODE_RSN_HOTPLUG.
+        ("hotplug_nocb_ops", f"exit 66 {1 << 48 | 1 << 32}"),
+    ],
+)
+def test_hotplug_ends_as_a_cpu_goes(ops, says, simulator, tmp_path):
+    policy = copy_of("hotplug", tmp_path)
+    (tmp_path / "hotplug_test.h").write_text((folder() / "hotplug_test.h").read_text())
+    text = policy.read_text().replace(
+        "UEI_RECORD(uei, ei);", 'UEI_RECORD(uei, ei);\n\tbpf_printk("exit %d %lld", ei->kind, ei->exit_code);'
+    )
+    # One of its two schedulers, as its other half attaches one.
+    both = re.findall(
+        r'SEC\("\.struct_ops\.link"\)\nstruct sched_ext_ops \w+ = \{.*?\};\n', text, flags=re.DOTALL
+    )
+    (other,) = [part for part in both if f" {ops} " not in part]
+    policy.write_text(text.replace(other, ""))
+    (run,) = schedlab.run(
+        "mixed", str(policy), cpus=2, offline=["1:20ms:40ms"], seeds=1, out=tmp_path / "out"
+    ).runs.to_dicts()
+    assert says in Path(run["directory"], "policy.log").read_text()
+
+
+def copy_of(name, into):
+    policy = into / f"{name}.bpf.c"
+    policy.write_text((folder() / f"{name}.bpf.c").read_text())
+    return policy
 
 
 def folder():

@@ -53,6 +53,7 @@ n_cpus = "cpus"
 slice_ns = "3ms"
 [ops]
 flags = ["SCX_OPS_ENQ_EXITING", "SCX_OPS_ENQ_LAST"]
+flags_on_nodes = ["SCX_OPS_BUILTIN_IDLE_PER_NODE"]
 [[call]]
 program = "add"
 input = [5, -2]
@@ -77,16 +78,25 @@ def policy(tmp_path):
 def test_it_is_held_against_the_variables(policy):
     built = build_policy(policy(LAUNCH))
     assert built.values == {}
-    assert built.launch == {"n_cpus": "cpus", "slice_ns": 3_000_000, "ops.flags": 6} | {
-        "call.0.add": 5 + (0xFFFFFFFE << 32),
-        "call.1.add": 4,
-    }
+    assert built.launch == {
+        "n_cpus": "cpus",
+        "slice_ns": 3_000_000,
+        "ops.flags": 6,
+        "ops.flags_on_nodes": 64,
+    } | {"call.0.add": 5 + (0xFFFFFFFE << 32), "call.1.add": 4}
 
 
 def test_a_word_for_the_machine_becomes_its_number():
     values = {"a": "cpus", "b": "nodes", "c": "caches", "d": "has_smt", "e": 7}
     assert for_machine(values, 8) == {"a": 8, "b": 1, "c": 1, "d": 0, "e": 7}
     assert for_machine(values, 8, {"smt": 2, "llc": 3, "node": 4}) == {"a": 8, "b": 2, "c": 3, "d": 1, "e": 7}
+
+
+def test_flags_on_nodes_are_those_of_several_nodes():
+    values = {"ops.flags": 6, "ops.flags_on_nodes": 64, "a": "has_nodes", "b": "has_one_node"}
+    assert for_machine(values, 8) == {"ops.flags": 6, "a": 0, "b": 1}
+    assert for_machine(values, 8, {"node": 8}) == {"ops.flags": 6, "a": 0, "b": 1}
+    assert for_machine(values, 8, {"node": 4}) == {"ops.flags": 70, "a": 1, "b": 0}
 
 
 @pytest.mark.usefixtures("simulator")

@@ -123,13 +123,16 @@ def first_in_first_out(job, *, lie_ns=0):
         (
             {"host": "linux", "topology": "smt=2", "tick": 1000000},
             [
-                "--topology smt=2: means nothing on --host linux; hosts that have it: sim, wasm, uthreads, kernel",
+                "--topology smt=2: means nothing on --host linux; hosts that have it: sim, wasm, uthreads, kernel, guest",
                 "--tick 1ms: means nothing on --host linux; hosts that have it: sim, wasm, uthreads, kernel",
             ],
         ),
         (
-            {"host": "guest", "costs": ["switch_ns=1"], "topology": "smt=2"},
-            ["--cost switch_ns=1: means", "--topology smt=2: means"],
+            {"host": "guest", "costs": ["switch_ns=1"], "topology": "smt=2,node=2"},
+            [
+                "--cost switch_ns=1: means",
+                "--topology smt=2: means nothing on --host guest, which has node=N alone",
+            ],
         ),
         (
             {"host": "guest", "threads": True},

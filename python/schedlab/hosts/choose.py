@@ -56,6 +56,12 @@ def why_no_option(machine: Machine, execution: Execution) -> list[str]:
         if name not in mine:
             others = ", ".join(host for host in HOST_NAMES if name in host_named(host).options)
             found.append(f"{text}: means nothing on --host {execution.host}; hosts that have it: {others}")
+    if execution.host == "guest":
+        found += [
+            f"--topology {part}={size}: means nothing on --host guest, which has node=N alone"
+            for part, size in machine.topology.items()
+            if part != "node"
+        ]
     return found
 
 

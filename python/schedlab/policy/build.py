@@ -38,6 +38,7 @@ from .launch_file import (
     CALL,
     CODE_SUFFIX,
     FLAGS_NAME,
+    FLAGS_ON_NODES,
     OPTIONAL,
     is_thread_only,
     launch_code,
@@ -186,7 +187,7 @@ def _launch_values(policy: Policy, symbols: Mapping[str, bytes]) -> dict[str, in
     found: dict[str, int | str] = {}
     for said, value in read_launch_file(path).items():
         name = said.removesuffix(OPTIONAL)
-        if name in data or name == FLAGS_NAME or name.startswith(CALL):
+        if name in data or name in (FLAGS_NAME, FLAGS_ON_NODES) or name.startswith(CALL):
             found[name] = value
         elif name == said:
             raise PolicyError(

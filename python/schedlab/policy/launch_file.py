@@ -2,13 +2,14 @@
 """Read a launch file: the constants that a scheduler's own user half sets before it is loaded.
 
 `NAME.launch.toml`, beside the scheduler or in `policies/launch`, has these tables; for a scheduler of version 1.1.x
-`NAME-1.1.launch.toml` comes before it:
+`NAME-1.1.launch.toml` comes before it, and for version 1.0.10 `NAME-1.0.10.launch.toml`:
 
     [rodata]
     slice_ns = "20ms"       # a time, in nanoseconds; or an integer, or true
-    nr_cpu_ids = "cpus"     # of the machine: cpus, nodes, caches, has_smt
+    nr_cpu_ids = "cpus"     # of the machine: cpus, nodes, caches, has_smt, has_nodes, has_one_node
     [ops]
     flags = ["SCX_OPS_ENQ_LAST"]
+    flags_on_nodes = ["SCX_OPS_BUILTIN_IDLE_PER_NODE"]  # besides, on several nodes
     "slice_lag?" = "40ms"   # only where the scheduler has it: its versions differ
     [maps]
     pair_ctx = 512          # entries of a map that says none, as the compiler gets it
@@ -47,8 +48,8 @@ from .published import scheduler_version
 SUFFIX = ".launch.toml"
 CODE_SUFFIX = ".launch.c"
 #: What a value may say of the machine.
-MACHINE = ("cpus", "nodes", "caches", "has_smt")
-#: Bits of `sched_ext_ops.flags`. The last two are the kernel's alone, and refused by the other hosts.
+MACHINE = ("cpus", "nodes", "caches", "has_smt", "has_nodes", "has_one_node")
+#: Bits of `sched_ext_ops.flags`. `SCX_OPS_SWITCH_PARTIAL` is the kernel's alone, and refused by the other hosts.
 OPS_FLAGS = {
     "SCX_OPS_KEEP_BUILTIN_IDLE": 1 << 0,
     "SCX_OPS_ENQ_LAST": 1 << 1,
@@ -60,6 +61,8 @@ OPS_FLAGS = {
 }
 #: What hosts call the flags where a variable's name is expected.
 FLAGS_NAME = "ops.flags"
+#: More of them, on a machine of several nodes; `for_machine` makes one of both.
+FLAGS_ON_NODES = "ops.flags_on_nodes"
 #: At the end of a name: it may be absent.
 OPTIONAL = "?"
 #: What they call a call: this, its number, a dot, and the program.
@@ -68,6 +71,7 @@ CALL = "call."
 _ASKED = re.compile(r"\bSL_HAS\((\w+)\)")
 #: What of a user half in C is needed for the scheduler to begin, or to decide.
 _BEFORE = re.compile(r"\bint\s+launch\s*\(\s*void\s*\)|\bSL_USER_HALF\s*\(")
+_ON_NODES = re.compile(r"\bSL_LAUNCH_ON_NODES\s*\(")
 _OWN_HEADER = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _TABLES = {"rodata": dict, "ops": dict, "maps": dict, "call": list}
@@ -84,12 +88,15 @@ def launch_code(name: str, source: Path) -> Path | None:
     return _find(name, CODE_SUFFIX, source)
 
 
-def is_thread_only(code: Path) -> bool:
-    """Whether a user half in C has nothing but `SL_USER_THREAD()`, which a scheduler runs without."""
+def is_thread_only(code: Path, n_nodes: int = 2) -> bool:
+    """Whether a scheduler runs without its user half in C: it has nothing but `SL_USER_THREAD()`.
+
+    Or what it does before is for a machine of several nodes, `SL_LAUNCH_ON_NODES()`.
+    """
     files = [code]
     for file in files:
         text = _COMMENT.sub(" ", file.read_text("utf-8", "replace"))
-        if _BEFORE.search(text):
+        if _BEFORE.search(text) or (n_nodes > 1 and _ON_NODES.search(text)):
             return False
         own = [file.parent / name for name in _OWN_HEADER.findall(text)]
         files += [header for header in own if header.is_file() and header not in files]
@@ -119,7 +126,10 @@ def _find(name: str, suffix: str, source: Path) -> Path | None:
     folder = policies_folder() / "launch"
     places = [source.parent / (name + suffix), folder / (name + suffix)]
     if name.startswith("scx_") and (version := scheduler_version(source)):
-        places.insert(1, folder / f"{name}-{version[0]}.{version[1]}{suffix}")
+        exact = ".".join(map(str, version))
+        places[1:1] = [
+            folder / f"{name}-{number}{suffix}" for number in (exact, f"{version[0]}.{version[1]}")
+        ]
     return next((place for place in places if place.is_file()), None)
 
 
@@ -136,9 +146,11 @@ def read_launch_file(path: Path) -> dict[str, int | str]:
         for name, value in tables.get("rodata", {}).items()
     }
     for name, value in tables.get("ops", {}).items():
-        if name != "flags":
-            raise PolicyError(f"{place('ops', name)}: ops.{name} cannot be set; of [ops] there is flags")
-        found[FLAGS_NAME] = _read_flags(place("ops", name), value)
+        if (said := f"ops.{name}") not in (FLAGS_NAME, FLAGS_ON_NODES):
+            raise PolicyError(
+                f"{place('ops', name)}: {said} cannot be set; of [ops] there are flags and flags_on_nodes"
+            )
+        found[said] = _read_flags(place("ops", name), value)
     for number, call in enumerate(tables.get("call", [])):
         name, value = _read_call(place("call", number), call)
         found[f"{CALL}{number}.{name}"] = value
@@ -222,10 +234,17 @@ def for_machine(
     {'nr_cpu_ids': 8, 'nodes': 2}
     """
     sizes = topology or {}
+    n_nodes = -(-n_cpus // sizes.get("node", n_cpus))
     machine = {
         "cpus": n_cpus,
-        "nodes": -(-n_cpus // sizes.get("node", n_cpus)),
+        "nodes": n_nodes,
+        "has_nodes": int(n_nodes > 1),
+        "has_one_node": int(n_nodes == 1),
         "caches": -(-n_cpus // sizes.get("llc", n_cpus)),
         "has_smt": int(sizes.get("smt", 1) > 1),
     }
-    return {name: machine[value] if isinstance(value, str) else value for name, value in values.items()}
+    found = {name: machine[value] if isinstance(value, str) else value for name, value in values.items()}
+    on_nodes = found.pop(FLAGS_ON_NODES, 0)
+    if n_nodes > 1 and on_nodes:
+        found[FLAGS_NAME] = found.get(FLAGS_NAME, 0) | on_nodes
+    return found

@@ -64,6 +64,7 @@ class GuestSystem:
     n_cpus: int = 1  #: Number of CPUs, 1 to `CPUS_MAX`.
     is_counted: bool = True  #: One instruction takes one nanosecond; otherwise time is this machine's.
     data_bytes: int = 0  #: Of the policy: the loader has them, then the kernel, and one copy on the way.
+    node_cpus: int = 0  #: CPUs of each NUMA node, a divisor of `n_cpus`; 0: there is one node.
 
     @property
     def words(self) -> list[str]:
@@ -74,12 +75,27 @@ class GuestSystem:
             # Several threads of the emulator have brought the kernel down; and KVM is
             # there on machines where it fails half-way.
             accelerator = ["-accel", "tcg,thread=single", "-cpu", "max"]
-        return [*accelerator, "-rtc", "clock=vm,base=2026-01-01", "-smp", str(self.n_cpus), "-seed", "1"]
+        return [*accelerator, "-rtc", "clock=vm,base=2026-01-01", *self._cpu_words, "-seed", "1"]
+
+    @property
+    def _cpu_words(self) -> list[str]:
+        if not self.node_cpus:
+            return ["-smp", str(self.n_cpus)]
+        n_nodes = self.n_cpus // self.node_cpus
+        # A socket each, as caches are a socket's.
+        words = ["-smp", f"{self.n_cpus},sockets={n_nodes},cores={self.node_cpus},threads=1"]
+        for node in range(n_nodes):
+            cpus = f"{node * self.node_cpus}-{(node + 1) * self.node_cpus - 1}"
+            memory = f"memory-backend-ram,id=node{node},size={self.memory_mib // n_nodes}M"
+            words += ["-object", memory, "-numa", f"node,nodeid={node},cpus={cpus},memdev=node{node}"]
+        return words
 
     @property
     def memory_mib(self) -> int:
         """Memory; most policies have next to no data."""
-        return MEMORY_MIB * (1 + 3 * self.data_bytes // (MEMORY_MIB << 19))
+        memory_mib = MEMORY_MIB * (1 + 3 * self.data_bytes // (MEMORY_MIB << 19))
+        # As much for each node.
+        return memory_mib - memory_mib % (self.n_cpus // self.node_cpus) if self.node_cpus else memory_mib
 
     @property
     def hash(self) -> str:

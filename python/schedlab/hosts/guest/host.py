@@ -64,7 +64,7 @@ class GuestHost(EmulatedHost):
 
     kernel: Path | None = None  #: A kernel image; None: Debian's.
     name = "guest"
-    options = frozenset({"above", "io", "is_parallel", "kernel", "offline"})
+    options = frozenset({"above", "io", "is_parallel", "kernel", "offline", "topology"})
     LATENCY_ONE_NS = 200_000
     LATENCY_PARALLEL_NS = 100_000_000
     TOLERANCE_ONE_NS = 50_000
@@ -139,6 +139,7 @@ class GuestSession:
             n_cpus=job.n_cpus,
             is_counted=not self.host.is_parallel,
             data_bytes=LOADER_BYTES if loader else _data_bytes(job),
+            topology=dict(job.options).get("--topology", ""),
         )
         said = self._runner.run(system, job_files([task]), timeout_s=self.timeout_seconds)
         if self._runner.is_interrupted:

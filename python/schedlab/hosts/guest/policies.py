@@ -24,7 +24,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...errors import HostError, UnavailableError
+from ...errors import HostError, UnavailableError, UsageError
+from ...model import parse_topology
 from ...policy.bpf import find_bpf_compiler
 from .boot import QEMU, GuestRunner, GuestSystem, Said
 from .build import build_program
@@ -87,8 +88,31 @@ def unavailable_reason() -> str | None:
     return None
 
 
+def node_cpus_of(topology: str, n_cpus: int) -> int:
+    """CPUs of each node, 0 if there is one, of `--topology`.
+
+    >>> node_cpus_of("node=2", 4), node_cpus_of("", 4), node_cpus_of("node=4", 4)
+    (2, 0, 0)
+    """
+    sizes = parse_topology("--topology", topology)
+    for name in sizes:
+        if name != "node":
+            raise UsageError(f"--topology {topology}: the guest has nodes only, not {name}; leave that out")
+    node_cpus = sizes.get("node", n_cpus)
+    if node_cpus < n_cpus and n_cpus % node_cpus:
+        raise UsageError(
+            f"--topology {topology}: the guest's nodes are alike, and {n_cpus} CPUs are no multiple of {node_cpus}"
+        )
+    return node_cpus if node_cpus < n_cpus else 0
+
+
 def guest_system(
-    *, kernel: Path | None = None, n_cpus: int = 1, is_counted: bool = True, data_bytes: int = 0
+    *,
+    kernel: Path | None = None,
+    n_cpus: int = 1,
+    is_counted: bool = True,
+    data_bytes: int = 0,
+    topology: str = "",
 ) -> tuple[GuestSystem, GuestParts]:
     """Find or fetch what is booted."""
     reason = unavailable_reason()
@@ -98,14 +122,20 @@ def guest_system(
         refuse_unusable(kernel)
     parts = fetch_guest_parts(kernel=kernel)
     init = build_program("guest", parts.libbpf)
-    return GuestSystem(parts.kernel, init.read_bytes(), n_cpus, is_counted, data_bytes), parts
+    node_cpus = node_cpus_of(topology, n_cpus)
+    return GuestSystem(parts.kernel, init.read_bytes(), n_cpus, is_counted, data_bytes, node_cpus), parts
 
 
 def run_guest(
-    tasks: list[GuestTask], *, cpus: int = 1, timeout_s: float = 240.0, files: dict[str, bytes] | None = None
+    tasks: list[GuestTask],
+    *,
+    cpus: int = 1,
+    topology: str = "",
+    timeout_s: float = 240.0,
+    files: dict[str, bytes] | None = None,
 ) -> list[Answer]:
     """Have one machine do all tasks."""
-    system, _ = guest_system(n_cpus=cpus)
+    system, _ = guest_system(n_cpus=cpus, topology=topology)
     if cpus > 1:
         tasks = [replace(task, lead_ms=LEAD_MS_LONG) for task in tasks]
     said = GuestRunner().run(system, job_files(tasks) | (files or {}), timeout_s=timeout_s)

@@ -121,7 +121,8 @@ class LoadedPolicy:
             object_file = Path(self._folder.name) / "policy.bpf.o"
             policy = built.policy
             code = launch_code(policy.name, policy.path)
-            if code and not is_thread_only(code):
+            n_cpus, sizes = machine_sizes()
+            if code and not is_thread_only(code, -(-n_cpus // sizes["node"])):
                 raise PolicyError(
                     f"{policy.path}: its user half, {code}, runs for --host sim, uthreads and guest"
                 )

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* S43: idle CPUs by node are an error without SCX_OPS_BUILTIN_IDLE_PER_NODE. */
+/* S51: idle CPUs by node are an error without SCX_OPS_BUILTIN_IDLE_PER_NODE. */
 #include "conform.h"
 
 void BPF_STRUCT_OPS(t_enqueue, struct task_struct *p, u64 enq_flags)
