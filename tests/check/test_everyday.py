@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from check.test_check import BUGS, check, task_of
@@ -94,3 +96,23 @@ def test_a_policy_without_its_user_half_is_said_to_be_one(tmp_path, simulator):
         check(tmp_path / "asks.bpf.c", "--property", "stall", "--worlds", 100, cwd=tmp_path).stdout.split()
     )
     assert "Its user half is missing: nothing here puts anything into back, from which" in said
+
+
+def test_virtual_time_is_held_where_it_is_asked_for_and_refused_where_it_cannot_be(tmp_path, simulator):
+    """It was held where the header declares it alone, and said to be held where nothing was tested."""
+    text = (BUGS / "charge_underflows.bpf.c").read_text()
+    for name in ("bug.h", "bug_ops.h"):
+        (tmp_path / name).write_text((BUGS / name).read_text())
+    (tmp_path / "leaps.bpf.c").write_text(text.replace("@virtual-time yes", "it goes by virtual time"))
+    assert "@virtual-time" not in (tmp_path / "leaps.bpf.c").read_text()
+    words = ("--property", "vtime", "--worlds", 100)
+    done = check("leaps.bpf.c", *words, cwd=tmp_path)
+    assert done.returncode == 1 and "virtual time of" in done.stdout
+    done = check("leaps.bpf.c", "--property", "invariant", cwd=tmp_path)
+    assert done.returncode == 2 and "declares none" in done.stderr
+    bare = re.sub(
+        r"SCX_OPS_DEFINE\((\w+),(.*)\);", r'SEC(".struct_ops.link") struct sched_ext_ops \1 = {\2};', LOOPS
+    )
+    (tmp_path / "bare.bpf.c").write_text(bare)
+    done = check("bare.bpf.c", *words, cwd=tmp_path)
+    assert done.returncode == 2 and "without SCX_OPS_DEFINE" in done.stderr

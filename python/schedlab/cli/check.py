@@ -133,6 +133,7 @@ def _task(
     from ..check.search import Task
     from ..policy.build import build_policy
     from ..policy.find import ENTITLEMENTS, load_policy
+    from ..policy.invariants import invariants_of, is_defined_by_macro
 
     chosen = _properties(properties)
     loaded = load_policy(policy)
@@ -145,6 +146,16 @@ def _task(
         if properties is not None and name in chosen and getattr(loaded, key) is None:
             example = ENTITLEMENTS[key][2]
             raise UsageError(f"--property {name}: {policy} declares none; such as, in its header: {example}")
+    if properties is not None and "vtime" in chosen:
+        loaded = replace(loaded, virtual_time=True)  # asked for, whatever the header says
+        if not is_defined_by_macro(loaded):
+            raise UsageError(
+                f"--property vtime: {policy} defines its operations without SCX_OPS_DEFINE, so it is not tested"
+            )
+    if properties is not None and "invariant" in chosen and not invariants_of(loaded):
+        raise UsageError(
+            f"--property invariant: {policy} declares none; such as, in its header: @invariant n_queued >= 0"
+        )
     if properties is not None and workload is not None and (two := sorted(chosen & {*RELATIONS})):
         raise UsageError(
             f"--property {two[0]}: not of a given workload: only worlds that are drawn have another run"

@@ -21,7 +21,7 @@ import json
 import re
 
 from ..errors import PolicyError
-from .find import Policy, header_declarations
+from .find import Policy, header_declarations, source_files
 
 #: What the compiler is given in check mode.
 CHECK_FLAG = "-DSL_CHECK"
@@ -69,6 +69,7 @@ __attribute__((no_sanitize("thread"))) static u64 sl_checked_vtime(struct task_s
 """
 
 
+_DEFINED = re.compile(r"^SCX_OPS_DEFINE\(", re.MULTILINE)
 #: Ends an expression that need not hold while a task is runnable.
 _QUIET = re.compile(r"\s+when\s+quiet$")
 #: Before a task becomes runnable where none is, the policy's other callbacks have had their time.
@@ -84,6 +85,12 @@ static void sl_quiet_quiescent(struct task_struct *p, u64 flags)
 	if (sl_own_quiescent) sl_checked_quiescent(p, flags);
 	__sync_fetch_and_sub(&sl_nr_runnable, 1);
 }"""
+
+
+def is_defined_by_macro(policy: Policy) -> bool:
+    """Whether tests can be compiled around a policy's callbacks: `SCX_OPS_DEFINE` defines them."""
+    files = source_files(policy.path).values()
+    return any(_DEFINED.search(file.read_text(encoding="utf-8", errors="replace")) for file in files)
 
 
 def has_tests(policy: Policy) -> bool:
