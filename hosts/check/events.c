@@ -16,6 +16,8 @@
  *	exit:0		the end of each task takes so long, whenever it is
  *	skew:CPU	the clock of a CPU is so far ahead, from its beginning
  *	start:0		the clocks of all CPUs are that, from the beginning
+ *	weight:OBJECT	the group of that object has this weight from then on, instead of a time
+ *	quota:OBJECT	and this quota, in ns of each of its periods
  *
  * Events are handled between those of CPUs, so nothing interleaves with their beginning.
  *
@@ -29,11 +31,26 @@
 /* What can not be done now is tried again so much later. */
 #define LATER_NS 1000000
 
-enum kind { TAKE, OFFLINE, PIN, KICK, RELOAD, FAIL, THREAD, EXIT, SKEW, START, NR_KINDS };
+enum kind {
+	TAKE,
+	OFFLINE,
+	PIN,
+	KICK,
+	RELOAD,
+	FAIL,
+	WEIGHT,
+	QUOTA,
+	THREAD, /* from here on: from the beginning */
+	EXIT,
+	SKEW,
+	START,
+	NR_KINDS
+};
+
 static const char *const names[NR_KINDS] = {
 	[TAKE] = "take",     [OFFLINE] = "offline", [PIN] = "pin",	 [KICK] = "kick",
 	[RELOAD] = "reload", [FAIL] = "fail",	    [THREAD] = "thread", [EXIT] = "exit",
-	[SKEW] = "skew",     [START] = "start",
+	[SKEW] = "skew",     [START] = "start",	    [WEIGHT] = "weight", [QUOTA] = "quota",
 };
 
 static struct event {
@@ -55,6 +72,17 @@ static bool is_of_cpu(enum kind kind)
 	return kind == TAKE || kind == OFFLINE || kind == PIN || kind == KICK || kind == SKEW;
 }
 
+static bool is_of_group(enum kind kind)
+{
+	return kind == WEIGHT || kind == QUOTA;
+}
+
+static bool is_value_of_group(enum kind kind, u64 object, u64 value)
+{
+	return object < sl_program_header(sim.program)->nr_objects && sim.groups[object] &&
+	       value >= 1 && (kind == QUOTA || value <= 10000);
+}
+
 /* Take an event of this machine off @text. Return: whether there is one, which @e then has. */
 static bool read_event(const char **text, struct event *e)
 {
@@ -72,6 +100,8 @@ static bool read_event(const char **text, struct event *e)
 	e->kind = kind;
 	e->which = (u32)which;
 	e->until_ns = sim_instant(e->at_ns) + sim_instant(for_ns);
+	if (is_of_group(kind) && !is_value_of_group(kind, which, for_ns))
+		return false;
 	return which == e->which && (!is_of_cpu(kind) || which < sim.options->nr_cpus) &&
 	       (kind != OFFLINE || which) && (kind != THREAD || which < sim.nr_tasks);
 }
@@ -235,6 +265,20 @@ u64 check_clock_ahead_ns(void)
 	return ahead_ns[sim_cpu_idx];
 }
 
+/* Context: between events of CPUs; on Linux a process writes into a file of the cgroup. */
+static void change_group(const struct event *e)
+{
+	const u64 *values = sl_program_group(sim.program, e->which);
+	u64 value = e->until_ns - e->at_ns;
+
+	sim_set_cpu(0);
+	if (e->kind == WEIGHT)
+		sl_cgroup_set_weight(sim.groups[e->which], (u32)value);
+	else
+		sl_cgroup_set_bandwidth(sim.groups[e->which], values[SL_GROUP_PERIOD_US],
+					value / 1000, 0);
+}
+
 static void begin_event(struct event *e)
 {
 	e->has_begun = true;
@@ -244,6 +288,8 @@ static void begin_event(struct event *e)
 		pin_task(e);
 	else if (e->kind == RELOAD)
 		unload(e);
+	else if (is_of_group(e->kind))
+		change_group(e);
 }
 
 /* Something is due now. */

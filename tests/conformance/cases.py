@@ -273,15 +273,25 @@ def run_in_simulator(case: Case, folder: Path, simulator: Path, policy: Path, se
     records = folder / f"records-{seed}.slr"
     knobs = [word for item in case.head.get("set", {}).items() for word in ("--set", f"{item[0]}={item[1]}")]
     done = subprocess.run(
-        [simulator, "--policy", policy, "--program", folder / "program", "--records", records,
+        [simulator_of(simulator, workload), "--policy", policy, "--program", folder / "program", "--records", records,
          "--cpus", str(case.head.get("cpus", 1)), "--tick-ns", str(workload.tick_ns),
-         "--seed", str(seed), *knobs, *case.head.get("options", ())],
+         "--seed", str(seed), *knobs, *case.head.get("options", ()), *events_of(workload)],
         capture_output=True, text=True, timeout=RUN_SECONDS_MAX, check=True,
     )  # fmt: skip
     names = [program.string(int(row["name"])) for row in program.task_rows]
     lines = [re.sub(r"^\d+\.\d{9} ", "", line) for line in done.stderr.splitlines()]
     is_exact = simulator.name == "schedlab-sim"
     return Story(names, read_records(records), lines, json.loads(done.stdout), is_exact)
+
+
+def events_of(workload) -> list[str]:
+    """Options for the events of a workload."""
+    return ["--events", ",".join(map(str, workload.events))] if workload.events else []
+
+
+def simulator_of(simulator: Path, workload) -> Path:
+    """The simulator that has events, beside the fast one."""
+    return simulator.parents[1] / "check" / "schedlab-sim-check" if workload.events else simulator
 
 
 def run_in_kernel(case: Case, folder: Path, image: kernel_build.KernelImage) -> Story:
@@ -333,6 +343,12 @@ def guest_task(case: Case) -> guest.GuestTask:
         program=compile_workload(workload, seed=0).data,
         above=guest.spans_of(options.get("--above", "")),
         offline=guest.spans_of(options.get("--offline", "")),
+        **{
+            kind: tuple(
+                (event.which, event.at_ns, event.time_ns) for event in workload.events if event.kind == kind
+            )
+            for kind in ("weight", "quota")
+        },
     )
 
 

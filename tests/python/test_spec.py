@@ -179,6 +179,7 @@ LOCK = '[[lock]]\nname = "m"\n'
 PIPE = '[[pipe]]\nname = "p"\n'
 RUN = '{run = "1ms"}'
 
+GROUP = '[[group]]\nname = "g"\n'
 BAD = {
     "no task": ("", "there is no [[task]]"),
     "unknown table": (task(RUN) + '[[tusk]]\nname = "b"', "unknown table 'tusk' (did you mean 'task'?)"),
@@ -266,6 +267,9 @@ BAD = {
     "event missing": (task(RUN) + '[[event]]\nkind = "take"\ncpu = 1\n', "event number 1: key 'time' is missing"),
     "event cpu 0": (task(RUN) + '[[event]]\nkind = "offline"\ncpu = 0\ntime = "1ms"\n', "the first CPU cannot be offline"),
     "event task": (task(RUN) + '[[event]]\nkind = "thread"\ntask = "b"\n', "task: unknown task 'b'"),
+    "event group": (task(RUN) + '[[event]]\nkind = "weight"\ngroup = "g"\nweight = 3\n', "group: unknown group 'g'"),
+    "event weight": (task(RUN) + GROUP + '[[event]]\nkind = "weight"\ngroup = "g"\n', "key 'weight' is missing"),
+    "event quota": (task(RUN) + GROUP + '[[event]]\nkind = "quota"\ngroup = "g"\nquota = "1us"\n', "quota: at least 1 ms"),
     "events": (task(RUN, "count = 65") + '[[event]]\nkind = "thread"\ntask = "a"\n', "at most 64 events (got 65)"),
     "expected": (task(RUN) + '[[expected]]\npolicy = "rr"\nfinish = {b = "1ms"}', "expected: unknown task 'b'"),
 }  # fmt: skip

@@ -17,6 +17,8 @@ WORKLOAD = """
 cpus = 2
 jitter = "0s"
 tick = "1ms"
+[[group]]
+name = "g"
 [[task]]
 name = "s"
 count = 3
@@ -31,6 +33,7 @@ KEYS = {
     "pin": 'cpu = 1\nat = "5ms"\ntime = "10ms"', "kick": 'cpu = 0\nat = "5ms"\ntime = "10ms"',
     "reload": 'at = "20ms"\ntime = "5ms"', "fail": "calls = 1", "exit": 'time = "7ms"', "thread": 'task = "b"',
     "skew": 'cpu = 1\ntime = "50ns"', "start": 'time = "2h"',
+    "weight": 'group = "g"\nat = "5ms"\nweight = 300', "quota": 'group = "g"\nat = "5ms"\nquota = "20ms"',
 }  # fmt: skip
 AT_ONCE = {
     "take": 'cpu = 1\ntime = "5ms"',

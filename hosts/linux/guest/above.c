@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * above.c - what takes a CPU from the policy for a while: a real-time task, or that it is
- * offline.
+ * above.c - what happens beside the tasks: a real-time task takes a CPU from the policy for
+ * a while, a CPU is offline, a cgroup gets another weight or quota.
  *
- * Each is a process of its own, made before time 0, that waits for its time and computes,
- * or asks the kernel. Called by init.c, which says when, and by play.c. Read next: play.c.
+ * Each is a real-time process of its own, made before time 0, that waits for its time and
+ * computes, or asks the kernel. Called by init.c, which says when, and by play.c. Read next: play.c.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "guest.h"
@@ -20,18 +21,18 @@
 #define PRIORITY 2
 
 static struct above {
-	u32 cpu;
-	u64 start_ns, length_ns; /* since time 0 */
-	bool is_offline;
+	enum above_kind kind;
+	u32 cpu;		 /* or the object of a group */
+	u64 start_ns, length_ns; /* since time 0; a group's weight, or quota in ns */
 	s32 pid;
 } list[NR_MAX];
 static u32 nr;
 
-int above_add(bool is_offline, u64 cpu, u64 start_ns, u64 length_ns)
+int above_add(enum above_kind kind, u64 cpu, u64 start_ns, u64 length_ns)
 {
 	if (nr == NR_MAX || !length_ns)
 		return -1;
-	list[nr++] = (struct above){ (u32)cpu, start_ns, length_ns, is_offline, 0 };
+	list[nr++] = (struct above){ kind, (u32)cpu, start_ns, length_ns, 0 };
 	return 0;
 }
 
@@ -49,17 +50,30 @@ static void set_online(u32 cpu, bool is_online)
 	close(fd);
 }
 
-static void be_above(const struct above *a, u64 start_ns)
+static void change_group(const struct above *a, const void *program)
+{
+	int failed = a->kind == ABOVE_WEIGHT ?
+			     groups_set_weight(program, a->cpu, a->length_ns) :
+			     groups_set_quota(program, a->cpu, a->length_ns / 1000);
+
+	if (failed)
+		frame_text("fatal", "cgroup %u cannot be changed: %s", a->cpu, strerror(-failed));
+	_exit(0);
+}
+
+static void be_above(const struct above *a, const void *program, u64 start_ns)
 {
 	const struct sched_param param = { .sched_priority = PRIORITY };
 	cpu_set_t set;
 
 	CPU_ZERO(&set);
-	CPU_SET(a->is_offline ? 0 : a->cpu, &set);
+	CPU_SET(a->kind == ABOVE_TASK ? a->cpu : 0, &set);
 	sched_setaffinity(0, sizeof(set), &set);
 	sched_setscheduler(0, SCHED_FIFO, &param);
 	sleep_until_ns(start_ns + a->start_ns);
-	if (a->is_offline) {
+	if (a->kind == ABOVE_WEIGHT || a->kind == ABOVE_QUOTA)
+		change_group(a, program);
+	if (a->kind == ABOVE_OFFLINE) {
 		set_online(a->cpu, false);
 		sleep_until_ns(start_ns + a->start_ns + a->length_ns);
 		set_online(a->cpu, true);
@@ -76,19 +90,19 @@ static void be_above(const struct above *a, u64 start_ns)
 void above_prepare(void)
 {
 	for (u32 i = 0; i < nr; i++) {
-		if (list[i].is_offline) {
+		if (list[i].kind == ABOVE_OFFLINE) {
 			set_online(list[i].cpu, false);
 			set_online(list[i].cpu, true);
 		}
 	}
 }
 
-void above_begin(u64 start_ns)
+void above_begin(const void *program, u64 start_ns)
 {
 	for (u32 i = 0; i < nr; i++) {
 		list[i].pid = fork();
 		if (!list[i].pid)
-			be_above(&list[i], start_ns);
+			be_above(&list[i], program, start_ns);
 	}
 }
 
@@ -97,7 +111,7 @@ void above_end(void)
 	for (u32 i = 0; i < nr; i++) {
 		if (list[i].pid > 0)
 			kill(list[i].pid, SIGKILL);
-		if (list[i].is_offline)
+		if (list[i].kind == ABOVE_OFFLINE)
 			set_online(list[i].cpu, true);
 	}
 	nr = 0;

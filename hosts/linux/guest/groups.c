@@ -137,6 +137,27 @@ void groups_remove(const void *program)
 		write_file(ROOT, "cgroup.subtree_control", "-cpuset");
 }
 
+int groups_set_weight(const void *program, u32 object, u64 weight)
+{
+	char path[PATH_BYTES];
+	char text[32];
+
+	write_path(program, object + 1ULL, path);
+	snprintf(text, sizeof(text), "%llu", weight);
+	return write_file(path, "cpu.weight", text);
+}
+
+int groups_set_quota(const void *program, u32 object, u64 quota_us)
+{
+	char path[PATH_BYTES];
+	char text[64];
+
+	write_path(program, object + 1ULL, path);
+	snprintf(text, sizeof(text), "%llu %llu", quota_us,
+		 sl_program_group(program, object)[SL_GROUP_PERIOD_US]);
+	return write_file(path, "cpu.max", text);
+}
+
 u32 groups_first(const void *program, u32 task)
 {
 	const struct sl_program_task *tasks = sl_program_tasks(program);

@@ -110,6 +110,8 @@ int groups_make(const void *program);
 /* When all tasks are gone. */
 void groups_remove(const void *program);
 /* Where @task begins: its own group or that of its parent, as 1 + an object; 0: the root. */
+int groups_set_weight(const void *program, u32 object, u64 weight);
+int groups_set_quota(const void *program, u32 object, u64 quota_us);
 u32 groups_first(const void *program, u32 task);
 /* Return: 0, or -errno, which may be what the policy says. */
 int groups_join(const void *program, u32 group, s32 pid);
@@ -143,10 +145,11 @@ extern const struct sl_player_ops verbs;
  * A real-time task has @cpu then, since time 0 of the next program, or it is offline.
  * Return: 0, or -1: too many.
  */
-int above_add(bool is_offline, u64 cpu, u64 start_ns, u64 length_ns);
+enum above_kind { ABOVE_TASK, ABOVE_OFFLINE, ABOVE_WEIGHT, ABOVE_QUOTA };
+int above_add(enum above_kind kind, u64 cpu, u64 start_ns, u64 length_ns);
 /* Before there are tasks; returns when the CPUs can go. */
 void above_prepare(void);
-void above_begin(u64 start_ns);
+void above_begin(const void *program, u64 start_ns);
 void above_end(void);
 
 void sleep_until_ns(u64 at_ns);

@@ -13,6 +13,7 @@
  *	device LATENCY PER_KIB CALL DEPTH    what `read` and `write` wait for, in ns
  *	above CPU START LENGTH   a real-time task then, in ns since time 0 of the next program
  *	offline CPU START LENGTH  that CPU is offline then
+ *	weight OBJECT AT VALUE, quota OBJECT AT NS  of a group of the program, from then on
  *	lead MILLISECONDS    attach so long before time 0 of a program
  *	play PATH            load and attach it, run a workload program under it
  *	exec MILLISECONDS PATH WORDS   run a program, interrupt it after so long
@@ -126,17 +127,19 @@ static void set_device(const char *latency)
 }
 
 /* Of the line that strtok() is in the middle of. */
-static void add_above(bool is_offline, const char *cpu)
+static void add_above(enum above_kind kind, const char *cpu)
 {
 	const char *start = strtok(NULL, " \n");
 	const char *length = strtok(NULL, " \n");
 
-	if (!length || above_add(is_offline, strtoull(cpu, NULL, 0), strtoull(start, NULL, 0),
+	if (!length || above_add(kind, strtoull(cpu, NULL, 0), strtoull(start, NULL, 0),
 				 strtoull(length, NULL, 0)))
-		frame_text("fatal", "more real-time tasks and offline CPUs than the guest can have");
+		frame_text("fatal", "more real-time tasks and events than the guest can have");
 }
 
 /* @is_loader: a program was given, which has the place of a policy. */
+static const char *const above_words[] = { "above", "offline", "weight", "quota" };
+
 static void do_line(char *line, struct policy **policy, bool *is_loader)
 {
 	char *verb = strtok(line, " \n");
@@ -153,9 +156,11 @@ static void do_line(char *line, struct policy **policy, bool *is_loader)
 		play_lead(strtoull(first, NULL, 0));
 		return;
 	}
-	if (!strcmp(verb, "above") || !strcmp(verb, "offline")) {
-		add_above(*verb == 'o', first);
-		return;
+	for (enum above_kind kind = ABOVE_TASK; kind <= ABOVE_QUOTA; kind++) {
+		if (!strcmp(verb, above_words[kind])) {
+			add_above(kind, first);
+			return;
+		}
 	}
 	if (!strcmp(verb, "device")) {
 		set_device(first);

@@ -385,7 +385,7 @@ static void play_attached(struct policy *policy, struct run *run)
 	set_start(run, lead_ms + ARM_MS);
 	start_ns = run->shared->start_ns;
 	arm_tasks(run);
-	above_begin(start_ns);
+	above_begin(run->program, start_ns);
 	sleep_until_ns(start_ns - lead_ms * MS - ATTACH_NS);
 	/* Before it is attached: a policy that forgets tasks shall forget others. */
 	lift_self(true);
@@ -405,7 +405,7 @@ static void play_under_loader(struct run *run)
 	if (!loader_start()) {
 		set_start(run, lead_ms);
 		if (!set_timers(run)) {
-			above_begin(run->shared->start_ns);
+			above_begin(run->program, run->shared->start_ns);
 			/* Those too that loading has made the kernel start. */
 			sleep_until_ns(run->shared->start_ns - LIFT_MS * MS);
 			lift_kernel_threads();

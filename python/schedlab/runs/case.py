@@ -384,7 +384,7 @@ def _options(plan: Plan, workload: Workload) -> tuple[Any, ...]:
     if not is_virtual:
         for event in workload.events:
             name = IN_GUEST[event.kind]
-            machine[name] = [*machine[name], f"{event.which}:{event.at_ns}:{event.time_ns}"]
+            machine[name] = [*machine.get(name, []), f"{event.which}:{event.at_ns}:{event.time_ns}"]
         happens = {}
     return options_of_run(machine | happens, are_roots_woken=workload.are_roots_woken and is_virtual)
 
@@ -401,7 +401,11 @@ def options_of_run(run: Mapping[str, Any], *, are_roots_woken: bool) -> tuple[tu
     topology = [(f"--{name}", run[name]) for name in words if run.get(name)]
     device = [("--io", ",".join(run["io"]))] if run["io"] else []
     device += [("--threads", "yes")] if run["are_threads"] else []
-    device += [(f"--{name}", ",".join(spans)) for name in ("above", "offline") if (spans := run.get(name))]
+    device += [
+        (f"--{name}", ",".join(spans))
+        for name in ("above", "offline", "weight", "quota")
+        if (spans := run.get(name))
+    ]
     work = work_options(are_roots_woken=are_roots_woken)
     return (*(("--cost", cost) for cost in run["costs"]), *device, *topology, *work)
 

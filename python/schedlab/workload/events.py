@@ -26,16 +26,21 @@ KINDS = {
     "thread": "task {which}, from 0, is a kernel thread",
     "skew": "scx_bpf_now() is {time} ahead on CPU {which}",
     "start": "clocks read {time} at the beginning",
+    "weight": "from {at} on the weight of group {group} is {value}",
+    "quota": "from {at} on the quota of group {group} is {time} of each period",
 }
 #: Those whose `which` is a CPU; there may be several.
 OF_CPU = ("take", "offline", "pin", "kick", "skew")
-#: Those that a guest has, too: a real-time task, and hotplug.
-IN_GUEST = {"take": "above", "offline": "offline"}
+#: Those whose `which` is the object of a group, and whose `time_ns` is what it gets.
+OF_GROUP = ("weight", "quota")
+#: Those that a guest has, too: a real-time task, hotplug, and what is written into a cgroup's files.
+IN_GUEST = {"take": "above", "offline": "offline", "weight": "weight", "quota": "quota"}
 #: Keys of each kind's table; `at` and `calls` are 0 where they are left out.
 KEYS = {
     **dict.fromkeys(("take", "offline", "pin", "kick"), ("cpu", "at", "time")),
     "reload": ("at", "time"), "fail": ("calls", "at"), "exit": ("time",), "thread": ("task",),
     "skew": ("cpu", "time"), "start": ("time",),
+    "weight": ("group", "at", "weight"), "quota": ("group", "at", "quota"),
 }  # fmt: skip
 #: As hosts/check/events.c.
 EVENTS_MAX = 64
@@ -47,9 +52,10 @@ class Event:
     """Something that happens once, or to each task."""
 
     kind: str  #: Of `KINDS`.
-    which: int  #: A CPU; of `fail`, how many calls do not; of `thread`, a task.
+    which: int  #: A CPU; of `fail`, how many calls do not; of `thread`, a task; of a group, its object.
     at_ns: int
-    time_ns: int
+    time_ns: int  #: Of a group what it gets: its weight, or its quota.
+    group: str = ""  #: Name of the group.
 
     def __str__(self) -> str:
         """As hosts/check takes it."""
@@ -59,13 +65,16 @@ class Event:
     def sentence(self) -> str:
         """What a person reads."""
         at, time = format_duration(self.at_ns), format_duration(self.time_ns)
-        return KINDS[self.kind].format(which=self.which, at=at, time=time)
+        return KINDS[self.kind].format(
+            which=self.which, at=at, time=time, group=self.group, value=self.time_ns
+        )
 
     def lines(self, task: str = "") -> list[str]:
         """Its table in a workload; of `thread`, with the name of the task."""
         values = {
             "cpu": str(self.which), "calls": str(self.which), "task": f'"{task}"',
             "at": f'"{format_duration(self.at_ns)}"', "time": f'"{format_duration(self.time_ns)}"',
+            "group": f'"{self.group}"', "weight": str(self.time_ns), "quota": f'"{format_duration(self.time_ns)}"',
         }  # fmt: skip
         return [
             "",

@@ -97,7 +97,7 @@ def read_workload(
     # Without a readable [workload] there may be a horizon nobody knows of.
     horizon_ns = head.horizon if head else 1
     check_workload(source, tasks, objects, group_names, horizon_ns=horizon_ns, broken=broken)
-    events = _read_events(file, tasks)
+    events = _read_events(file, tasks, {name: len(objects) + i for i, name in enumerate(group_names)})
     expected = _read_expected(file, tasks)
     source.check()
     assert head, "a table that could not be read is a mistake"
@@ -357,8 +357,8 @@ def _check_groups(source: Source, tasks: list[Task], groups: list[Group], broken
             source.fault((*task.at, "group"), place, "group: a spawned task is in its parent's; leave it out")
 
 
-def _read_events(file: _File, tasks: list[Task]) -> tuple[Event, ...]:
-    """What happens to the machine; of tasks that are kernel threads one for each."""
+def _read_events(file: _File, tasks: list[Task], groups: dict[str, int]) -> tuple[Event, ...]:
+    """What happens to the machine; of tasks that are kernel threads one for each. `groups` have their objects."""
     events: list[Event] = []
     first: dict[str, int] = {}
     n_tasks = 0
@@ -375,7 +375,7 @@ def _read_events(file: _File, tasks: list[Task]) -> tuple[Event, ...]:
             spot.fault(f"kind: unknown event {table.kind!r}{did_you_mean(table.kind, KEYS)}", "kind")
             continue
         n_faults = len(file.source.faults)
-        for key in ("cpu", "task", "calls", "at", "time"):
+        for key in ("cpu", "task", "calls", "group", "weight", "quota", "at", "time"):
             is_given = getattr(table, key) is not None
             if is_given and key not in keys:
                 spot.fault(f"{key}: {table.kind!r} has none; it has {', '.join(keys)}", key)
@@ -385,7 +385,14 @@ def _read_events(file: _File, tasks: list[Task]) -> tuple[Event, ...]:
             spot.fault("cpu: the first CPU cannot be offline, as on Linux; name another one", "cpu")
         if table.task and table.task not in first:
             spot.fault(f"task: unknown task {table.task!r}{did_you_mean(table.task, first)}", "task")
-        if len(file.source.faults) == n_faults:
+        if table.group and table.group not in groups:
+            spot.fault(f"group: unknown group {table.group!r}{did_you_mean(table.group, groups)}", "group")
+        if table.quota is not None and table.quota < 1_000_000:
+            spot.fault("quota: at least 1 ms, as on Linux", "quota")
+        if len(file.source.faults) == n_faults and table.group:
+            value = table.weight or table.quota or 0
+            events.append(Event(table.kind, groups[table.group], table.at or 0, value, table.group))
+        elif len(file.source.faults) == n_faults:
             begin = first[table.task] if table.task else table.cpu or table.calls or 0
             for number in range(counts[table.task] if table.task else 1):
                 events.append(Event(table.kind, begin + number, table.at or 0, table.time or 0))

@@ -178,6 +178,9 @@ class EventTable(Table):
     cpu: Annotated[int | None, _counted(0, CPUS_MAX - 1)] = None
     task: Name | None = None
     calls: Annotated[int | None, _counted(0, 1_000_000)] = None
+    group: Name | None = None
+    weight: Annotated[int | None, _counted(1, 10_000)] = None
+    quota: Duration | None = None
     at: Duration | None = None
     time: Duration | None = None
     when: Any = None

@@ -132,6 +132,8 @@ class GuestSession:
             image=image_of(job),
             above=spans_of(dict(job.options).get("--above", "")),
             offline=spans_of(dict(job.options).get("--offline", "")),
+            weight=spans_of(dict(job.options).get("--weight", "")),
+            quota=spans_of(dict(job.options).get("--quota", "")),
             lead_ms=self.host.lead_ms(job),
         )
         system, _ = guest_system(

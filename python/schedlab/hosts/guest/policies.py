@@ -68,6 +68,9 @@ class GuestTask:
     #: Real-time tasks beside the program: CPU, start and length in nanoseconds.
     above: tuple[tuple[int, int, int], ...] = ()
     offline: tuple[tuple[int, int, int], ...] = ()  #: When which CPUs are offline, in the same form.
+    #: When which groups get which weight, and which quota in nanoseconds: object of the program, time, value.
+    weight: tuple[tuple[int, int, int], ...] = ()
+    quota: tuple[tuple[int, int, int], ...] = ()
     lead_ms: int = LEAD_MS  #: How long before time 0 of the program the policy is attached, in milliseconds.
 
 
@@ -177,6 +180,8 @@ def _play(path: str, task: GuestTask, files: dict[str, bytes]) -> list[str]:
         f"lead {task.lead_ms}",
         *(f"above {' '.join(map(str, span))}" for span in task.above),
         *(f"offline {' '.join(map(str, span))}" for span in task.offline),
+        *(f"weight {' '.join(map(str, span))}" for span in task.weight),
+        *(f"quota {' '.join(map(str, span))}" for span in task.quota),
         f"device {' '.join(map(str, task.device))}",
         f"play {path}",
     ]
