@@ -6,9 +6,11 @@ from __future__ import annotations
 import json
 import re
 import statistics
+from pathlib import Path
 
 import pytest
 
+import schedlab
 from python.packed_slices import unpack_slices
 from python.report_folders import EVIL, make_runs, many_slices, rename_tasks
 from schedlab.html import prose
@@ -288,6 +290,26 @@ def test_a_long_wait_is_shown_in_both_charts(visit, simulator, tmp_path):
         rf"\[{moments[3]['pid']}\] waited for a CPU for ", page.locator(".status").first.text_content()
     )
     assert page.evaluate("document.activeElement === schedlab.viewers[0].lanes[1].canvas")
+
+
+def test_a_stall_is_shown_where_its_button_says(visit, simulator, tmp_path):
+    """The wait began seconds before the window that is shown; the view went to its beginning instead."""
+    workload = tmp_path / "hogs.toml"
+    workload.write_text(
+        '[workload]\nhorizon = "60s"\n[[task]]\nname = "a"\ncount = 3\n'
+        'phases = [{loop = "forever", do = [{run = "100ms"}]}]\n'
+    )
+    source = Path(__file__).parents[1] / "check" / "bugs" / "newest_first.bpf.c"
+    schedlab.run(workload, str(source), cpus=1, seeds=[1], out=tmp_path / "out")
+    write_report(tmp_path / "out", tmp_path / "page.html")
+    page = visit(tmp_path / "page.html")
+    button = page.locator("button[data-moment]").first
+    moment = json.loads(button.get_attribute("data-moment"))
+    button.click()
+    page.wait_for_function("document.activeElement.tagName === 'CANVAS'")
+    settle(page)
+    assert [view(page)["from"], view(page)["to"]] == pytest.approx(moment["view"], rel=1e-6)
+    assert "waited for a CPU for" in page.locator(".status").first.text_content()
 
 
 @pytest.mark.parametrize("width", [320, 400, 1200])

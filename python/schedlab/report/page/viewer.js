@@ -307,7 +307,7 @@ class Viewer {
     if (top > lane.scroller.scrollTop + visible) lane.scroller.scrollTop = top - visible;
     if (slice < 0) return this.say(`${lane.rows[row].label}: nothing here.`);
     const r = lane.rows[row], { from, to } = this.view;
-    if (r.begin[slice] < from || r.begin[slice] > to) {
+    if (r.end[slice] <= from || r.begin[slice] > to) {
       this.setView(r.begin[slice] - (to - from) / 2, r.begin[slice] + (to - from) / 2);
     }
     this.point(lane, lane.picked);
