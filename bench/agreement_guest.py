@@ -56,6 +56,7 @@ from schedlab.hosts.sim import SimHost
 from schedlab.hosts.user_half import image_of
 from schedlab.policy.build import build_policy
 from schedlab.policy.find import load_policy
+from schedlab.policy.loader import loader_as_policy
 from schedlab.program.compiler import compile_workload
 from schedlab.records import ftrace
 from schedlab.records.file import Kind, Overhead, Records, read_records
@@ -95,6 +96,9 @@ class Run:
     policy: str
     seed: int  #: Of the program, and of the policy's random numbers.
     n_cpus: int = 1  #: Of both machines.
+    program_of: str = (
+        ""  #: Path of the scheduler's own program, which the guest runs; empty: it loads the policy.
+    )
 
     @cached_property
     def program(self):
@@ -105,9 +109,12 @@ class Run:
     def job(self, folder: Path, *, engine: str = "native") -> Job:
         """The same for a host; its program is written."""
         (folder / "program").write_bytes(bytes(self.program.data))
-        policy = build_policy(
-            load_policy(self.policy), KNOBS.get(self.policy), engine=engine, toolchain=toolchain
-        )
+        if self.program_of and engine == "bpf":
+            policy = loader_as_policy(f"loader:{self.program_of}")
+        else:
+            policy = build_policy(
+                load_policy(self.policy), KNOBS.get(self.policy), engine=engine, toolchain=toolchain
+            )
         return Job(
             label=self.policy,
             policy=policy,
@@ -184,7 +191,7 @@ def _kept(job: Job, lead_ms: int) -> Path:
     """Where the records of a job of the guest are kept."""
     what = hashlib.sha256(guest_system()[0].hash.encode() + Path(ftrace.__file__).read_bytes())
     what.update(
-        job.policy.shared_object.read_bytes()
+        (job.policy.policy_hash.encode() if job.policy.loader else job.policy.shared_object.read_bytes())
         + image_of(job)
         + repr((job.n_cpus, lead_ms, sorted(settings_of(job).items()))).encode()
     )

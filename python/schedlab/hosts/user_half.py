@@ -35,7 +35,10 @@ def image_of(job: Job) -> bytes:
         raise UnavailableError(f"{job.policy.policy.path}: its user half runs in the simulator: {reason}")
     native = ElfFile(half)
     if "sl_user_half_ns" in native.objects():
-        raise PolicyError(f"{job.policy.policy.path}: it decides in user space, which only the simulator has")
+        raise PolicyError(
+            f"{job.policy.policy.path}: it decides in user space, which only the simulator has; the guest runs "
+            "its own program: --loader ./NAME"
+        )
     # What the kernel's object does not have is a variable of the launch file's own.
     kernels = ElfFile(job.policy.shared_object).objects()
     variables = [each for each in native.variables() if each[0] in kernels]
