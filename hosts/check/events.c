@@ -58,6 +58,7 @@ static struct event {
 	u32 which;
 	u64 at_ns, until_ns;
 	u64 due_ns; /* PIN, RELOAD: when its end is tried, once it has begun */
+	u32 nr_tries;
 	bool has_begun, is_over;
 	struct sim_task *task; /* of PIN */
 } events[EVENTS_MAX];
@@ -177,6 +178,17 @@ static void pin_task(struct event *e)
 	set_due(e, e->until_ns);
 }
 
+/*
+ * From half to one and a half LATER_NS, by a golden section of that for each try: so that
+ * the tries fall into every part of whatever repeats itself, as tasks in turn do.
+ */
+static u64 later_ns(struct event *e)
+{
+	u32 part = ++e->nr_tries * 0x9e3779b9u;
+
+	return LATER_NS / 2 + ((u64)part * LATER_NS >> 32);
+}
+
 /* A task enables migration itself, so it has to run. */
 static void unpin_task(struct event *e)
 {
@@ -185,7 +197,7 @@ static void unpin_task(struct event *e)
 	if (t->state == SL_TASK_DEAD) {
 		e->is_over = true;
 	} else if (t->state != SL_TASK_RUNNING) {
-		set_due(e, sim_now_ns + LATER_NS);
+		set_due(e, sim_now_ns + later_ns(e));
 	} else {
 		e->is_over = true;
 		t->p.migration_disabled = 0;

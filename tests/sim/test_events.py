@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import schedlab
@@ -74,6 +75,51 @@ def test_events_at_once_at_the_beginning(tmp_path, simulator):
     """One that comes later has not begun by then."""
     first = "".join(f"[[event]]\nkind = {kind!r}\n{keys}\n" for kind, keys in AT_ONCE.items())
     assert run(tmp_path, first + event("pin") + event("reload"))["error"] is None
+
+
+PAIR = """
+[workload]
+title = "Two that talk, in step with the tries, and one that sleeps"
+question = "Do the two enable migration again?"
+tick = "1ms"
+cpus = 1
+jitter = "0s"
+horizon = "1s"
+
+[[pipe]]
+name = "there"
+[[pipe]]
+name = "back"
+
+[[task]]
+name = "a"
+phases = [{loop = "forever", do = [{run = "500us"}, {send = "there"}, {recv = "back"}]}]
+[[task]]
+name = "c"
+phases = [{loop = "forever", do = [{recv = "there"}, {run = "500us"}, {send = "back"}]}]
+[[task]]
+name = "b"
+phases = [{loop = "forever", do = [{run = "1ms"}, {sleep = "1ms"}]}]
+
+[[event]]
+kind = "pin"
+cpu = 0
+at = "500us"
+time = "500us"
+[[event]]
+kind = "pin"
+cpu = 0
+at = "201ms"
+time = "500us"
+"""
+
+
+def test_tasks_in_step_with_one_another_enable_migration_again(tmp_path, simulator):
+    """While both have it disabled, sched_ext puts them into the local queue, and nothing comes between."""
+    (tmp_path / "w.toml").write_text(PAIR)
+    result = schedlab.run(tmp_path / "w.toml", "rr", out=tmp_path / "out")
+    b = result.tasks.filter(pl.col("name") == "b")
+    assert b["wait_ns_max"].item() < 20 * 1_000_000 and b["run_ns"].item() > 250 * 1_000_000
 
 
 def test_hosts_without_an_event_refuse_it_by_name(tmp_path):
