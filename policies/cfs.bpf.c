@@ -23,6 +23,8 @@
  * @knob wakeup_granularity_ns ns 0 1000000000  lead to preempt by (default 1 ms)
  * @knob sleeper_credit_ns ns 0 1000000000  lead of a sleeper (default 3 ms)
  * @knob wakeup_preemption bool 0 1  wake-ups preempt (default 1)
+ * @knob groups enum none=0,flat=1  whether cgroups have parts, and divide them by weight, however many
+ *       tasks are in them (default none: tasks are alone)
  * @shares weight within latency_ns
  * @latency wake-up at once
  * @work-conserving yes  a queued task is taken by the first CPU that is free
@@ -48,11 +50,15 @@ const volatile u64 min_granularity_ns = 750000;
 const volatile u64 wakeup_granularity_ns = 1000000;
 const volatile u64 sleeper_credit_ns = 3000000;
 const volatile u32 wakeup_preemption = 1;
+const volatile u32 groups = 0;
+
+#include <scx/policy/groups.h>
 
 struct task_ctx {
-	u64 vtime;	  /* weighted ns; wraps */
-	u64 exec_ns;	  /* its CPU time when vtime was last brought up to date */
-	u64 load;	  /* its weight within total_load */
+	u64 vtime;   /* weighted ns; wraps */
+	u64 exec_ns; /* its CPU time when vtime was last brought up to date */
+	u64 load;    /* its weight within total_load */
+	struct group_task group;
 	bool is_known;	  /* has been runnable before */
 	bool has_yielded; /* the first of the queue goes next, even if behind */
 };
@@ -62,21 +68,34 @@ DEFINE_TASK_CTX(struct task_ctx);
 static struct cpu_ctx {
 	u64 vtime; /* of the running task, at since_ns */
 	u64 since_ns;
-	u64 weight; /* 0: nothing runs */
+	u64 weight; /* of the running task, see weight_of(); 0: nothing runs */
 } cpu_ctxs[SCX_CPUS_MAX];
 
 static u64 total_load; /* weight of all runnable and running tasks; atomic */
 static u64 vtime_now;  /* a lost update is made up for by the next one */
 
+/* @weight: in 1/GROUP_SCALE. */
 static u64 weighted(u64 ns, u64 weight)
 {
-	return ns * 100 / weight;
+	return ns * 100 * GROUP_SCALE / weight;
 }
 
-static u64 slice_ns_of(const struct task_struct *p)
+/* Return: the weight of a runnable task among all others, in 1/GROUP_SCALE. */
+static u64 weight_of(const struct task_struct *p, const struct task_ctx *tc)
 {
-	u64 weight = p->scx.weight;
-	u64 load = total_load > weight ? total_load : weight;
+	return group_part(&tc->group, p->scx.weight);
+}
+
+/* Of all runnable and running tasks, in 1/GROUP_SCALE. */
+static u64 load_now(void)
+{
+	return (groups == GROUPS_NONE ? total_load : groups_of[0].load) * GROUP_SCALE;
+}
+
+static u64 slice_ns_of(const struct task_struct *p, const struct task_ctx *tc)
+{
+	u64 weight = weight_of(p, tc);
+	u64 load = load_now() > weight ? load_now() : weight;
 	u64 slice_ns = latency_ns * weight * scx_bpf_nr_cpu_ids() / load;
 
 	if (slice_ns > latency_ns)
@@ -90,10 +109,11 @@ static u64 slice_ns_of(const struct task_struct *p)
  */
 static void charge(struct task_struct *p, struct task_ctx *tc)
 {
+	u64 load = load_now();
 	u64 latest = vtime_now +
-		     weighted(WAIT_NS_MAX * scx_bpf_nr_cpu_ids(), total_load ? total_load : 1);
+		     weighted(WAIT_NS_MAX * scx_bpf_nr_cpu_ids(), load ? load : GROUP_SCALE);
 
-	tc->vtime += weighted(exec_ns_since(p, &tc->exec_ns), p->scx.weight);
+	tc->vtime += weighted(exec_ns_since(p, &tc->exec_ns), weight_of(p, tc));
 	if (time_after(tc->vtime, latest))
 		tc->vtime = latest;
 }
@@ -103,7 +123,7 @@ static void begin_slice(struct task_struct *p, const struct task_ctx *tc)
 {
 	struct cpu_ctx *cc = ARRAY_ELEM_PTR(cpu_ctxs, scx_bpf_task_cpu(p), SCX_CPUS_MAX);
 
-	scx_bpf_task_set_slice(p, slice_ns_of(p));
+	scx_bpf_task_set_slice(p, slice_ns_of(p, tc));
 	/*
 	 * Linux takes a task that ends off its queue and puts it back at the end of
 	 * its slice; new tasks would begin behind that.
@@ -114,7 +134,7 @@ static void begin_slice(struct task_struct *p, const struct task_ctx *tc)
 		return;
 	cc->vtime = tc->vtime;
 	cc->since_ns = scx_bpf_now();
-	cc->weight = p->scx.weight;
+	cc->weight = weight_of(p, tc);
 }
 
 s32 BPF_STRUCT_OPS(cfs_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
@@ -133,10 +153,11 @@ void BPF_STRUCT_OPS(cfs_runnable, struct task_struct *p, u64 enq_flags)
 		return;
 	tc->load = p->scx.weight;
 	__sync_fetch_and_add(&total_load, tc->load);
+	group_enter(&tc->group, tc->load);
 	if (!tc->is_known) {
 		/* Of a light task it is not known yet how long that would be. */
 		tc->is_known = true;
-		debit = weighted(slice_ns_of(p), p->scx.weight);
+		debit = weighted(slice_ns_of(p, tc), weight_of(p, tc));
 		tc->vtime = vtime_now + (debit < latency_ns ? debit : latency_ns);
 	} else if ((enq_flags & SCX_ENQ_WAKEUP) && time_before(tc->vtime, earliest)) {
 		tc->vtime = earliest;
@@ -147,8 +168,10 @@ void BPF_STRUCT_OPS(cfs_quiescent, struct task_struct *p, u64 deq_flags)
 {
 	struct task_ctx *tc = task_ctx(p);
 
-	if (tc)
-		__sync_fetch_and_sub(&total_load, tc->load);
+	if (!tc)
+		return;
+	__sync_fetch_and_sub(&total_load, tc->load);
+	group_leave(&tc->group);
 }
 
 /* A task was woken on @cpu, with virtual time @vtime. */
@@ -170,8 +193,8 @@ void BPF_STRUCT_OPS(cfs_enqueue, struct task_struct *p, u64 enq_flags)
 	u64 vtime = tc ? tc->vtime : vtime_now;
 
 	scx_bpf_dsq_insert_vtime(p, CFS_DSQ, latency_ns, vtime, enq_flags);
-	if (!kick_idle_cpu(p, enq_flags) && wakeup_preemption && (enq_flags & SCX_ENQ_WAKEUP))
-		maybe_preempt(scx_bpf_task_cpu(p), vtime, p->scx.weight);
+	if (!kick_idle_cpu(p, enq_flags) && wakeup_preemption && (enq_flags & SCX_ENQ_WAKEUP) && tc)
+		maybe_preempt(scx_bpf_task_cpu(p), vtime, weight_of(p, tc));
 }
 
 /* @prev is in no queue: it is compared with the first task of the queue. */
@@ -224,7 +247,35 @@ bool BPF_STRUCT_OPS(cfs_yield, struct task_struct *from, struct task_struct *to)
 
 s32 BPF_STRUCT_OPS(cfs_init_task, struct task_struct *p, struct scx_init_task_args *args)
 {
-	return create_task_ctx(p) ? 0 : -ENOMEM;
+	struct task_ctx *tc = create_task_ctx(p);
+
+	if (!tc)
+		return -ENOMEM;
+	group_init_task(&tc->group, args);
+	return 0;
+}
+
+s32 BPF_STRUCT_OPS_SLEEPABLE(cfs_cgroup_init, struct cgroup *cgrp, struct scx_cgroup_init_args *args)
+{
+	return group_init(cgrp, args->weight);
+}
+
+void BPF_STRUCT_OPS(cfs_cgroup_exit, struct cgroup *cgrp)
+{
+	group_exit(cgrp);
+}
+
+void BPF_STRUCT_OPS(cfs_cgroup_set_weight, struct cgroup *cgrp, u32 weight)
+{
+	group_set_weight(cgrp, weight);
+}
+
+void BPF_STRUCT_OPS(cfs_cgroup_move, struct task_struct *p, struct cgroup *from, struct cgroup *to)
+{
+	struct task_ctx *tc = task_ctx(p);
+
+	if (tc)
+		group_move(&tc->group, to);
 }
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(cfs_init)
@@ -242,5 +293,9 @@ SCX_OPS_DEFINE(cfs_ops,
 	       .stopping = (void *)cfs_stopping,
 	       .yield = (void *)cfs_yield,
 	       .init_task = (void *)cfs_init_task,
+	       .cgroup_init = (void *)cfs_cgroup_init,
+	       .cgroup_exit = (void *)cfs_cgroup_exit,
+	       .cgroup_set_weight = (void *)cfs_cgroup_set_weight,
+	       .cgroup_move = (void *)cfs_cgroup_move,
 	       .init = (void *)cfs_init,
 	       .name = "cfs");

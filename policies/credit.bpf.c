@@ -29,6 +29,8 @@
  * @knob balance enum none=0,pull=1,longest=2,push=3  pull from the first or from the
  *       longest queue, push from the longest to the shortest each period (default pull)
  * @knob wakeup_boost bool 0 1  boost (default 1)
+ * @knob groups enum none=0,flat=1  whether cgroups have parts, and divide them by weight, however many
+ *       tasks are in them (default none: tasks are alone)
  * @work-conserving no  pulling leaves two waiting, push waits for a period, caps park
  * @starvation-free no  tasks that are boosted again and again keep those in UNDER waiting
  * @source L. Cherkasova, D. Gupta and A. Vahdat, Comparison of the three CPU
@@ -47,15 +49,19 @@ const volatile u64 slice_ns = 30000000;
 const volatile u64 period_ns = 30000000;
 const volatile u32 balance = BALANCE_PULL;
 const volatile u32 wakeup_boost = 1;
+const volatile u32 groups = 0;
 
+#include <scx/policy/groups.h>
 #include <scx/policy/credit_accounts.h>
 
 void BPF_STRUCT_OPS(credit_runnable, struct task_struct *p, u64 enq_flags)
 {
 	struct task_ctx *tc = task_ctx(p);
 
-	if (tc)
-		join(p, tc);
+	if (!tc)
+		return;
+	group_enter(&tc->group, own_credits(p));
+	join(p, tc);
 }
 
 void BPF_STRUCT_OPS(credit_quiescent, struct task_struct *p, u64 deq_flags)
@@ -66,6 +72,7 @@ void BPF_STRUCT_OPS(credit_quiescent, struct task_struct *p, u64 deq_flags)
 		return;
 	count_in(tc, NR_CLASSES);
 	leave(tc);
+	group_leave(&tc->group);
 }
 
 /* ---- the way to a queue -------------------------------------------------- */
@@ -178,7 +185,33 @@ s32 BPF_STRUCT_OPS(credit_init_task, struct task_struct *p, struct scx_init_task
 	tc->period = period;
 	tc->gain = gain;
 	tc->waits_in = NR_CLASSES;
+	group_init_task(&tc->group, args);
 	return 0;
+}
+
+s32 BPF_STRUCT_OPS_SLEEPABLE(credit_cgroup_init, struct cgroup *cgrp,
+			     struct scx_cgroup_init_args *args)
+{
+	return group_init(cgrp, args->weight);
+}
+
+void BPF_STRUCT_OPS(credit_cgroup_exit, struct cgroup *cgrp)
+{
+	group_exit(cgrp);
+}
+
+void BPF_STRUCT_OPS(credit_cgroup_set_weight, struct cgroup *cgrp, u32 weight)
+{
+	group_set_weight(cgrp, weight);
+}
+
+void BPF_STRUCT_OPS(credit_cgroup_move, struct task_struct *p, struct cgroup *from,
+		    struct cgroup *to)
+{
+	struct task_ctx *tc = task_ctx(p);
+
+	if (tc)
+		group_move(&tc->group, to);
 }
 
 void BPF_STRUCT_OPS(credit_exit_task, struct task_struct *p, struct scx_exit_task_args *args)
@@ -205,6 +238,10 @@ SCX_OPS_DEFINE(credit_ops,
 	       .stopping = (void *)credit_stopping,
 	       .init_task = (void *)credit_init_task,
 	       .exit_task = (void *)credit_exit_task,
+	       .cgroup_init = (void *)credit_cgroup_init,
+	       .cgroup_exit = (void *)credit_cgroup_exit,
+	       .cgroup_set_weight = (void *)credit_cgroup_set_weight,
+	       .cgroup_move = (void *)credit_cgroup_move,
 	       .init = (void *)credit_init,
 	       .flags = SCX_OPS_ENQ_LAST,
 	       .name = "credit");

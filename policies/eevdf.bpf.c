@@ -40,6 +40,8 @@
  * @knob tick enum slice=0,group=1  when a tick takes the CPU: when the running task has used its slice, or
  *       also when it is not eligible any more, as in a cgroup beside other runnable tasks, whose ticks
  *       have Linux choose anew in all groups (default slice)
+ * @knob groups enum none=0,flat=1  whether cgroups have parts, and divide them by weight, however many
+ *       tasks are in them (default none: tasks are alone)
  * @shares weight within slice_ns
  * @latency wake-up within slice_ns
  * @work-conserving yes  a queued task is taken by the first CPU that is free
@@ -67,6 +69,7 @@ const volatile u64 slice_ns = 3000000;
 const volatile u32 slice_source = SLICE_SAME;
 const volatile u32 preempt = PREEMPT_LINUX;
 const volatile u32 tick = TICK_SLICE;
+const volatile u32 groups = 0;
 
 #include <scx/policy/eevdf_lag.h>
 
@@ -92,6 +95,7 @@ void BPF_STRUCT_OPS(eevdf_runnable, struct task_struct *p, u64 enq_flags)
 	/* Else it has slept somewhere before, under this policy or not. */
 	if (enq_flags & SCX_ENQ_WAKEUP)
 		tc->is_new = false;
+	group_enter(&tc->group, p->scx.weight);
 	join(p, tc);
 }
 
@@ -99,8 +103,10 @@ void BPF_STRUCT_OPS(eevdf_quiescent, struct task_struct *p, u64 deq_flags)
 {
 	struct task_ctx *tc = task_ctx(p);
 
-	if (tc)
-		leave(p, tc, deq_flags & SCX_DEQ_SLEEP);
+	if (!tc)
+		return;
+	leave(p, tc, deq_flags & SCX_DEQ_SLEEP);
+	group_leave(&tc->group);
 }
 
 s32 BPF_STRUCT_OPS(eevdf_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
@@ -370,7 +376,32 @@ s32 BPF_STRUCT_OPS(eevdf_init_task, struct task_struct *p, struct scx_init_task_
 		return -ENOMEM;
 	tc->weight = p->scx.weight ? p->scx.weight : 1;
 	tc->is_new = args->fork;
+	group_init_task(&tc->group, args);
 	return 0;
+}
+
+s32 BPF_STRUCT_OPS_SLEEPABLE(eevdf_cgroup_init, struct cgroup *cgrp,
+			     struct scx_cgroup_init_args *args)
+{
+	return group_init(cgrp, args->weight);
+}
+
+void BPF_STRUCT_OPS(eevdf_cgroup_exit, struct cgroup *cgrp)
+{
+	group_exit(cgrp);
+}
+
+void BPF_STRUCT_OPS(eevdf_cgroup_set_weight, struct cgroup *cgrp, u32 weight)
+{
+	group_set_weight(cgrp, weight);
+}
+
+void BPF_STRUCT_OPS(eevdf_cgroup_move, struct task_struct *p, struct cgroup *from, struct cgroup *to)
+{
+	struct task_ctx *tc = task_ctx(p);
+
+	if (tc)
+		group_move(&tc->group, to);
 }
 
 /* One that ends owes nothing. */
@@ -398,5 +429,9 @@ SCX_OPS_DEFINE(eevdf_ops,
 	       .yield = (void *)eevdf_yield,
 	       .init_task = (void *)eevdf_init_task,
 	       .exit_task = (void *)eevdf_exit_task,
+	       .cgroup_init = (void *)eevdf_cgroup_init,
+	       .cgroup_exit = (void *)eevdf_cgroup_exit,
+	       .cgroup_set_weight = (void *)eevdf_cgroup_set_weight,
+	       .cgroup_move = (void *)eevdf_cgroup_move,
 	       .init = (void *)eevdf_init,
 	       .name = "eevdf");

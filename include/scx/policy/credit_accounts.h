@@ -12,7 +12,7 @@
  *	                ^                  |
  *	                +------ wakes up --+
  *
- * Included after the knobs. Read next: policies/credit.bpf.c.
+ * Included after the knobs and groups.h. Read next: policies/credit.bpf.c.
  */
 #define GAIN_SHIFT 10		/* `gain` is in 1/1024 ns per credit */
 #define DEBT_PERIODS 64		/* no task owes more */
@@ -33,6 +33,7 @@ struct task_ctx {
 	u64 limit_ns;	 /* its part of limited_ns; not 0: it is limited */
 	u64 joined;	 /* period in which it began to share */
 	u64 leaves;	 /* period up to which it shares, if it lingers */
+	struct group_task group;
 	u32 class;
 	u32 waits_in;	/* class in whose nr_queued it is counted; NR_CLASSES: none */
 	bool is_active; /* shares in what is given out */
@@ -61,18 +62,26 @@ static struct bucket {
 	u64 limit_ns;
 } buckets[NR_BUCKETS];
 
+/* In its group. */
+static u64 own_credits(struct task_struct *p)
+{
+	u64 credits = credits_of(p, task_attr(p));
+
+	return credits ? credits : 1;
+}
+
 /* Return: whether they have changed. */
 static bool read_attributes(struct task_struct *p, struct task_ctx *tc)
 {
 	struct task_attr *attr = task_attr(p);
-	u64 credits = credits_of(p, attr);
+	u64 credits = own_credits(p);
 	u64 cap_percent = 0;
 	bool is_change;
 
 	if (task_attr_given(attr, TASK_ATTR_CAP) && attr->cap_percent < 100)
 		cap_percent = attr->cap_percent;
-	if (!credits)
-		credits = 1;
+	if (groups != GROUPS_NONE)
+		credits = group_part(&tc->group, credits);
 	is_change = credits != tc->credits || cap_percent != tc->cap_percent;
 	tc->credits = credits;
 	tc->cap_percent = cap_percent;
@@ -195,13 +204,16 @@ static void join_shares(struct task_ctx *tc, bool is_limited)
  */
 static void review_shares(struct task_ctx *tc)
 {
+	u64 credits = groups == GROUPS_NONE ? tc->credits :
+					      group_part(&tc->group, tc->group.weight);
 	bool exceeds;
 
 	if (!tc->is_active || tc->joined == period)
 		return;
-	exceeds = (tc->credits * rate >> GAIN_SHIFT) > limit_ns_of(tc);
-	if (exceeds == !!tc->limit_ns)
+	exceeds = (credits * rate >> GAIN_SHIFT) > limit_ns_of(tc);
+	if (exceeds == !!tc->limit_ns && credits == tc->credits)
 		return;
+	tc->credits = credits;
 	leave_shares(tc);
 	join_shares(tc, exceeds);
 }

@@ -3,10 +3,11 @@
  * eevdf_lag.h - V, the mean of all virtual times, and what a task asks for: its lag
  * behind V, its slice, and its deadline.
  *
- * Included after the knobs slice_ns and slice_source.
+ * Included after the knobs slice_ns, slice_source and groups.
  * Read next: policies/eevdf.bpf.c, which chooses by them.
  */
 #include <scx/divide.h>
+#include <scx/policy/groups.h>
 #include <scx/task_attr.h>
 #include <scx/task_ctx.h>
 
@@ -30,6 +31,7 @@ struct task_ctx {
 	u64 slice_ns;	/* that it asks for */
 	u64 exec_ns;	/* its CPU time when it was last charged ... */
 	u64 charged_ns; /* ... and when that was, or when it became runnable */
+	struct group_task group;
 	bool has_yielded;
 	bool is_new;	 /* has never run */
 	bool is_delayed; /* sleeps and owes: see struct delayed */
@@ -63,6 +65,12 @@ static struct delayed {
 	s32 pid;
 } delayed[NR_DELAYED_MAX];
 static u32 nr_delayed; /* slots in use, the first ones */
+
+/* Without groups in whole weights; its lag is in virtual time, so that the unit is the same for all. */
+static u64 weight_of(const struct task_struct *p, const struct task_ctx *tc)
+{
+	return groups == GROUPS_NONE ? p->scx.weight : group_part(&tc->group, p->scx.weight);
+}
 
 static u64 vtime_of(u64 ns, u64 weight)
 {
@@ -182,6 +190,26 @@ static void make_request(struct task_struct *p, struct task_ctx *tc)
 	tc->deadline = tc->v + vtime_of(tc->is_new ? tc->slice_ns / 2 : tc->slice_ns, tc->weight);
 }
 
+/* Its part is another one now: it keeps what it owes, or is owed, and the rest of its slice, in CPU time. */
+static void reweigh(struct task_ctx *tc, u64 weight)
+{
+	u64 before = tc->weight;
+	s64 lag, left;
+
+	if (weight == before)
+		return;
+	left = divide_signed((s64)(tc->deadline - tc->v) * (s64)before, weight);
+	bpf_spin_lock(&eevdf_lock);
+	mean_sum -= (s64)(tc->v - mean_base) * (s64)before;
+	total_weight += weight - before;
+	lag = divide_signed((s64)(mean_base - tc->v) * (s64)before, weight);
+	tc->v = mean_base - (u64)lag;
+	mean_sum += (s64)(tc->v - mean_base) * (s64)weight;
+	tc->weight = weight;
+	bpf_spin_unlock(&eevdf_lock);
+	tc->deadline = tc->v + (u64)left;
+}
+
 /*
  * Charge the CPU time since the last call; if the slice is used up, ask for the next
  * one. Context: @p is running.
@@ -209,6 +237,8 @@ static void charge(struct task_struct *p, struct task_ctx *tc)
 	mean_sum -= shift * (s64)total_weight;
 	bpf_spin_unlock(&eevdf_lock);
 	tc->charged_ns = now_ns;
+	if (groups != GROUPS_NONE)
+		reweigh(tc, weight_of(p, tc));
 	if (time_before_eq(tc->deadline, tc->v + vtime_of(SLICE_SLACK_NS, tc->weight)))
 		make_request(p, tc);
 }
@@ -306,7 +336,7 @@ static bool end_delay(struct task_struct *p, struct task_ctx *tc, bool may_stay)
  */
 static void join(struct task_struct *p, struct task_ctx *tc)
 {
-	u64 weight = p->scx.weight;
+	u64 weight = weight_of(p, tc);
 	u64 now_ns = scx_bpf_now();
 	bool still_owes = false, was_delayed = tc->is_delayed;
 	s64 lag;

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * groups.h - what a task's weight comes to among the cgroups that it is in.
+ *
+ * A cgroup is given its part by its weight, and divides it among the tasks or cgroups in
+ * it that want to run, by theirs. So of all that is given, a task's part goes by
+ *
+ *	its weight x (weight of its group / weight of all that is runnable in the group)
+ *
+ * and so on for each group further up: one queue of all tasks then does what a tree of
+ * queues would do ("flat"), but for what changes while a task waits, which counts from
+ * its next charge on.
+ *
+ * Included after the knob `groups`. Of more than GROUPS_MAX cgroups at once the tasks of
+ * the others count as their parents'.
+ * Read next: policies/cfs.bpf.c, a user.
+ */
+#ifndef SCX_POLICY_GROUPS_H
+#define SCX_POLICY_GROUPS_H
+
+#include <scx/common.bpf.h>
+
+enum { GROUPS_NONE, GROUPS_FLAT };
+
+#define GROUPS_MAX 64
+#define GROUP_LEVELS_MAX 16
+#define GROUP_SCALE 16ULL /* parts are in sixteenths of a weight */
+
+/* What a task keeps. */
+struct group_task {
+	u32 nr;	    /* its group */
+	u32 in;	    /* where it is counted, while it is runnable, ... */
+	u64 weight; /* ... and with what */
+};
+
+private(GROUPS) struct bpf_spin_lock groups_lock;
+/* The first is the root's. groups_lock protects them, but for reads, which may be late. */
+static struct group {
+	u64 weight;
+	u64 load; /* weight of what is runnable in it; 0: it does not count in its parent */
+	u32 parent;
+	bool is_used;
+} groups_of[GROUPS_MAX];
+
+struct {
+	__uint(type, BPF_MAP_TYPE_CGRP_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, u32);
+} group_numbers SEC(".maps");
+
+/* Add @weight to what is runnable in group @nr, or take it out. Context: groups_lock is held. */
+static __always_inline void count_load(u32 nr, u64 weight, bool comes)
+{
+	u32 i;
+
+	for (i = 0; i < GROUP_LEVELS_MAX; i++) {
+		struct group *g = ARRAY_ELEM_PTR(groups_of, nr, GROUPS_MAX);
+		bool is_first;
+
+		if (!g)
+			return;
+		is_first = !g->load;
+		g->load = comes ? g->load + weight : g->load - weight;
+		/* Only as it comes, or has nothing any more, its parent is concerned. */
+		if (!nr || (comes ? !is_first : g->load > 0))
+			return;
+		weight = g->weight;
+		nr = g->parent;
+	}
+}
+
+/* For ops.runnable. */
+static void group_enter(struct group_task *t, u64 weight)
+{
+	if (groups == GROUPS_NONE)
+		return;
+	t->in = t->nr;
+	t->weight = weight;
+	bpf_spin_lock(&groups_lock);
+	count_load(t->in, weight, true);
+	bpf_spin_unlock(&groups_lock);
+}
+
+/* For ops.quiescent. */
+static void group_leave(struct group_task *t)
+{
+	if (groups == GROUPS_NONE)
+		return;
+	bpf_spin_lock(&groups_lock);
+	count_load(t->in, t->weight, false);
+	bpf_spin_unlock(&groups_lock);
+}
+
+/* Return: the part of a runnable task that has @weight in its group, in 1/GROUP_SCALE; at least 1. */
+static u64 group_part(const struct group_task *t, u64 weight)
+{
+	u64 part = weight * GROUP_SCALE;
+	u32 nr = t->in;
+	u32 i;
+
+	for (i = 0; groups != GROUPS_NONE && nr && i < GROUP_LEVELS_MAX; i++) {
+		const struct group *g = ARRAY_ELEM_PTR(groups_of, nr, GROUPS_MAX);
+
+		if (!g)
+			break;
+		part = part * g->weight / (g->load ? g->load : 1);
+		nr = g->parent;
+	}
+	return part ? part : 1;
+}
+
+static u32 group_number(struct cgroup *cgrp)
+{
+	u32 *nr = bpf_cgrp_storage_get(&group_numbers, cgrp, NULL, 0);
+
+	return nr ? *nr : 0;
+}
+
+/* For ops.init_task. */
+static void group_init_task(struct group_task *t, struct scx_init_task_args *args)
+{
+	struct cgroup *cgrp;
+
+	if (groups == GROUPS_NONE)
+		return;
+	/* Linux's verifier does not trust the pointer itself. */
+	cgrp = bpf_cgroup_from_id(args->cgroup->kn->id);
+	if (!cgrp)
+		return;
+	t->nr = group_number(cgrp);
+	bpf_cgroup_release(cgrp);
+}
+
+/* For ops.cgroup_move, where the task is not runnable. */
+static void group_move(struct group_task *t, struct cgroup *to)
+{
+	t->nr = group_number(to);
+}
+
+/* Context: groups_lock is held. Return: a free place for a group; 0: there is none. */
+static __always_inline u32 take_group(u32 parent, u64 weight)
+{
+	u32 nr;
+
+	for (nr = 1; nr < GROUPS_MAX; nr++) {
+		if (groups_of[nr].is_used)
+			continue;
+		groups_of[nr] = (struct group){ weight, 0, parent, true };
+		return nr;
+	}
+	return 0;
+}
+
+/* For ops.cgroup_init: parents come first. */
+static s32 group_init(struct cgroup *cgrp, u64 weight)
+{
+	struct cgroup *parent = NULL;
+	u32 *number, nr, parent_nr = 0;
+
+	if (groups == GROUPS_NONE || !cgrp->level)
+		return 0;
+	number = bpf_cgrp_storage_get(&group_numbers, cgrp, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!number)
+		return -ENOMEM;
+	parent = bpf_cgroup_ancestor(cgrp, cgrp->level - 1);
+	if (parent) {
+		parent_nr = group_number(parent);
+		bpf_cgroup_release(parent);
+	}
+	bpf_spin_lock(&groups_lock);
+	nr = take_group(parent_nr, weight);
+	bpf_spin_unlock(&groups_lock);
+	*number = nr ? nr : parent_nr;
+	return 0;
+}
+
+/* Whether group @nr is that of @cgrp alone, and not the parent's that it shares. */
+static bool has_group(struct cgroup *cgrp, u32 nr)
+{
+	struct cgroup *parent = cgrp->level ? bpf_cgroup_ancestor(cgrp, cgrp->level - 1) : NULL;
+	bool is_own = false;
+
+	if (parent) {
+		is_own = group_number(parent) != nr;
+		bpf_cgroup_release(parent);
+	}
+	return is_own;
+}
+
+/* For ops.cgroup_exit: no task is in it. */
+static void group_exit(struct cgroup *cgrp)
+{
+	u32 nr = group_number(cgrp);
+	struct group *g = ARRAY_ELEM_PTR(groups_of, nr, GROUPS_MAX);
+
+	if (nr && g && has_group(cgrp, nr))
+		g->is_used = false;
+}
+
+/* For ops.cgroup_set_weight. */
+static void group_set_weight(struct cgroup *cgrp, u64 weight)
+{
+	u32 nr = group_number(cgrp);
+	struct group *g = ARRAY_ELEM_PTR(groups_of, nr, GROUPS_MAX);
+
+	if (!nr || !g || !has_group(cgrp, nr))
+		return;
+	bpf_spin_lock(&groups_lock);
+	if (g->load)
+		count_load(g->parent, weight, true);
+	if (g->load)
+		count_load(g->parent, g->weight, false);
+	g->weight = weight;
+	bpf_spin_unlock(&groups_lock);
+}
+
+#endif
