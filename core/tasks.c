@@ -169,6 +169,7 @@ static void setup_visible(struct task_struct *p, s32 pid, const char *comm)
 	fresh.pid = fresh.tgid = pid;
 	fresh.real_parent = fresh.group_leader = p;
 	fresh.prio = fresh.static_prio = fresh.normal_prio = 120;
+	fresh.numa_preferred_nid = -1;
 	fresh.policy = 7; /* SCHED_EXT */
 	fresh.cgroups = &cgroup_of(NULL)->set;
 	fresh.real_cred = &root_cred;

@@ -97,6 +97,8 @@ SL_HELPER(113, long, bpf_probe_read_kernel, void *dst, u32 bytes, const void *sr
 SL_HELPER(115, long, bpf_probe_read_kernel_str, void *dst, u32 bytes, const void *src);
 /* Linux's own of this name is not for sched_ext, and reads users' addresses, too. */
 #define bpf_probe_read_str bpf_probe_read_kernel_str
+#define bpf_core_read_str(dst, bytes, src)				\
+	bpf_probe_read_kernel_str(dst, bytes, __builtin_preserve_access_index(src))
 SL_HELPER(118, u64, bpf_jiffies64, void);
 SL_HELPER(130, long, bpf_ringbuf_output, void *map, void *data, u64 bytes, u64 flags);
 SL_HELPER(131, void *, bpf_ringbuf_reserve, void *map, u64 bytes, u64 flags);

@@ -305,6 +305,7 @@ struct task_struct {
 	s32 static_prio;
 	s32 normal_prio;
 	u32 policy;
+	int numa_preferred_nid;
 	u32 __state;
 	struct mm_struct *mm;
 	s32 nr_cpus_allowed;

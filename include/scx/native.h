@@ -342,6 +342,7 @@ long bpf_strncmp(const char *text, u32 bytes, const char *other);
 /* Return: bytes written, with the 0 at the end. */
 long bpf_probe_read_kernel_str(void *dst, u32 bytes, const void *src);
 #define bpf_probe_read_str bpf_probe_read_kernel_str
+#define bpf_core_read_str(dst, bytes, src) bpf_probe_read_kernel_str(dst, bytes, src)
 u64 scx_bpf_now(void);
 u32 bpf_get_smp_processor_id(void);
 long sl_printk(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from ..workload.events import KINDS, OF_CPU, Event
+from ..workload.events import KINDS, OF_CPU, OF_GROUP, Event
 
 #: So many worlds have some.
 EVENTS_SHARE = 1 / 12
@@ -23,11 +23,13 @@ SKEWS_NS = (50, 1_000, 10_000)
 _MS = 1_000_000
 #: Those of which no task waits for longer.
 HARMLESS = ("skew", "start")
+#: Worlds have groups only for tasks that move between them.
+DRAWN = tuple(kind for kind in KINDS if kind not in (*HARMLESS, *OF_GROUP))
 
 
 def draw_events(rng: random.Random, n_cpus: int, time: Callable[[], int]) -> tuple[tuple[Event, ...], bool]:
     """Draw one to three kinds, and of each one or more; return also whether there is a kernel thread."""
-    kinds = rng.sample([kind for kind in KINDS if kind not in HARMLESS], rng.choice((1, 1, 2, 3)))
+    kinds = rng.sample(DRAWN, rng.choice((1, 1, 2, 3)))
     events = []
     for kind in kinds:
         first = int(kind == "offline")  # CPU 0 always is there
