@@ -52,7 +52,7 @@ class Plan:
         if not self.workloads:
             found.append("no workload given; `schedlab workloads` lists them")
         if not self.policies:
-            found.append("no policy given; `schedlab policies` lists them")
+            found.append("no policy given; name one with --policy, `schedlab policies` lists them")
         if not 1 <= self.n_seeds <= SEEDS_MAX:
             found.append(f"--seeds must be 1 to {SEEDS_MAX} (got {self.n_seeds})")
         if problem := wrong_seed(self.first_seed):
