@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -66,6 +67,16 @@ def program_bytes(
         # A count is `nr_` in program.h.
         header[f"nr_{name[2:]}" if name.startswith("n_") else name] = value
     return header.tobytes() + b"".join(parts.values())
+
+
+class CGroup(NamedTuple):
+    """A cgroup of a program."""
+
+    name: str
+    parent: int  #: As in `Program.groups`; 0: the root.
+    weight: int
+    limit_us: tuple[int, int] | None  #: CPU time in each period, and the period.
+    cpus: tuple[int, ...]  #: Empty: all that its parent has.
 
 
 class Program:
@@ -184,7 +195,7 @@ class Program:
         Those that it asks for and its group has; all of the group's where that is none (S49).
         """
         row = self.task_rows[index]
-        return self._cpus_in(int(row["affinity"]), int(row["affinity_words"]), int(self._group_of[index]))
+        return self._cpus_in(int(row["affinity"]), int(row["affinity_words"]), int(self.group_of[index]))
 
     def _cpus_in(self, first: int, n_words: int, group: int) -> tuple[int, ...] | None:
         own = None if first == layout.NONE else self._cpus_at(first, n_words)
@@ -208,7 +219,7 @@ class Program:
         return frozenset(self._cpus_at(place >> 32, place & layout.NONE)) if place else frozenset()
 
     @cached_property
-    def _group_of(self) -> np.ndarray:
+    def group_of(self) -> np.ndarray:
         """Where each task begins, by pid - 1: one more than the object of its cgroup, 0 for the root."""
         group = self.task_rows["group_object"].copy()
         for index in np.flatnonzero(self.task_rows["parent"] != layout.NONE).tolist():
@@ -248,7 +259,7 @@ class Program:
         rows = self.task_rows
         if (rows["affinity"] == layout.NONE).all() and not self.has_cpusets:
             return []
-        columns = rows["affinity"], rows["affinity_words"], self._group_of, self.has_mask_changed
+        columns = rows["affinity"], rows["affinity_words"], self.group_of, self.has_mask_changed
         places = zip(*(column.tolist() for column in columns), strict=True)
         return [None if changes else self._cpus_in(*place) for *place, changes in places]
 
@@ -321,7 +332,7 @@ class Program:
         for item in self.objects:
             kind = layout.OBJECT_NAME.get(int(item["kind"]), "object")
             name, param = self.string(int(item["name"])), int(item["param"])
-            lines.append(f"{kind} {name} {self._group_text(param) if kind == 'group' else param}")
+            lines.append(f"{kind} {name} {self._group_text(item) if kind == 'group' else param}")
         classes, firsts, counts = np.unique(
             self.task_rows["class_idx"], return_index=True, return_counts=True
         )
@@ -335,12 +346,28 @@ class Program:
             lines += [f"  {line}" for line in self._op_lines(rows[0])]
         return "\n".join(lines)
 
-    def _group_text(self, first: int) -> str:
+    def _group(self, item: np.void) -> CGroup:
+        first = int(item["param"])
         parent, weight, period_us, quota_us = map(int, self.values[first : first + layout.N_GROUP_VALUES])
-        within = f"in {self._object_name(parent - 1)}, " if parent else ""
-        limit = "" if quota_us == NO_QUOTA else f", {quota_us} us of each {period_us} us"
-        cpus = sorted(self._own_cpus(first))
-        return f"{within}weight {weight}{limit}" + (f", CPUs {cpus}" if cpus else "")
+        return CGroup(
+            self.string(int(item["name"])),
+            parent,
+            weight,
+            None if quota_us == NO_QUOTA else (quota_us, period_us),
+            tuple(sorted(self._own_cpus(first))),
+        )
+
+    @property
+    def groups(self) -> dict[int, CGroup]:
+        """The workload's cgroups by one more than their object, each after its parent; 0 is the root, which is not among them."""
+        is_group = self.objects["kind"] == layout.OBJECT_NUMBER["group"]
+        return {i + 1: self._group(self.objects[i]) for i in np.flatnonzero(is_group).tolist()}
+
+    def _group_text(self, item: np.void) -> str:
+        group = self._group(item)
+        within = f"in {self._object_name(group.parent - 1)}, " if group.parent else ""
+        limit = f", {group.limit_us[0]} us of each {group.limit_us[1]} us" if group.limit_us else ""
+        return f"{within}weight {group.weight}{limit}" + (f", CPUs {list(group.cpus)}" if group.cpus else "")
 
     def _op_lines(self, row: np.void) -> list[str]:
         lines, indent = [], 0

@@ -23,6 +23,7 @@ from ..metrics.dictionary import DICTIONARY
 from ..plots.installed import why_no_charts
 from ..stats.sentences import findings, label
 from . import pieces
+from .by_group import group_tables
 from .by_task import disturbed_text, task_tables
 from .data import (
     Section,
@@ -207,6 +208,7 @@ def _section(
         "n_metrics": len(every),
         "all": pieces.table(section, every, caption=caption),
         "tasks": list(task_tables(section)),
+        "groups": list(group_tables(section)),
         "figures": [_figure(each, f"{key}-{each.name}") for each in drawn],
         "charts": charts,
         "metas": [
