@@ -273,7 +273,7 @@ struct task_struct {
 	s32 static_prio; /* 120 + nice */
 	s32 normal_prio;
 	u32 policy;
-	s32 numa_preferred_nid; /* -1: nothing here prefers a node */
+	s32 numa_preferred_nid;				      /* -1: nothing here prefers a node */
 	char comm[TASK_COMM_LEN] __attribute__((aligned(8))); /* written by words */
 	struct css_set *cgroups; /* the lock of the task's CPU protects it */
 	const struct cred *real_cred;
