@@ -24,10 +24,8 @@ from ..errors import SchedlabError, UsageError
 from ..hosts.kinds import job_arguments
 from ..plots.gantt import Mark
 from ..policy.races import compile_for_races
-from ..records.file import hash_file
-from ..runs.case import options_of_run
 from ..units import format_duration
-from .debug import SECONDS_MAX, job_again, read_run
+from .debug import SECONDS_MAX, either_way, is_that_run, job_again, read_run
 
 #: Names of flags, by word of the line or name of the argument (include/scx/bpf_types.h).
 _ENQUEUE = {0: "WAKEUP", 16: "HEAD", 20: "CPU_SELECTED", 32: "PREEMPT", 33: "IMMED", 40: "REENQ", 41: "LAST"}
@@ -90,11 +88,13 @@ def calls_of(folder: Path, begin_ns: int, end_ns: int) -> list[Call]:
         job = job_again(folder, run, records)
         if run.get("interleave"):
             job = replace(job, policy=compile_for_races(job.policy))
-        recorded = folder / "records.slr"
-        wanted = run["record_hash"] or (hash_file(recorded) if recorded.is_file() else None)
-        for are_roots_woken in (False, True):
-            job = replace(job, options=options_of_run(run, are_roots_woken=are_roots_woken))
-            words = [str(paths.interleaver()), "--policy", str(job.policy.shared_object), *job_arguments(job)]
+        for tried in either_way(job, run):
+            words = [
+                str(paths.interleaver()),
+                "--policy",
+                str(tried.policy.shared_object),
+                *job_arguments(tried),
+            ]
             words += [
                 "--calls",
                 str(written),
@@ -107,7 +107,7 @@ def calls_of(folder: Path, begin_ns: int, end_ns: int) -> list[Call]:
                 subprocess.run(words, capture_output=True, check=False, timeout=SECONDS_MAX)
             except subprocess.TimeoutExpired as error:
                 raise SchedlabError(f"{folder}: the run had not ended after {SECONDS_MAX} s") from error
-            if wanted is None or (records.is_file() and hash_file(records) == wanted):
+            if is_that_run(folder, run, records):
                 return read_calls(written.read_text(encoding="utf-8", errors="replace"))
     raise UsageError(
         f"{folder}: this version of schedlab gives other records than the folder has; do the run again"

@@ -14,7 +14,7 @@ import json
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -56,19 +56,17 @@ def read_run(folder: Path, *, may_interleave: bool = False) -> dict[str, Any]:
     return run
 
 
-def job_again(folder: Path, run: Mapping[str, Any], records: Path, **changed: Any) -> Job:
-    """A run of a folder as it is done again, with records elsewhere; `changed` are other fields of the job."""
+def job_again(folder: Path, run: Mapping[str, Any], records: Path) -> Job:
+    """A run of a folder as it is done again, with records elsewhere; `either_way` says with which options."""
     program = find_program_file(folder, run["program_hash"])
     if program is None:
         raise NotFoundError(
             f"{folder}: its program, {run['program_hash'][:12]}, is in no folder `programs` above it; do the run again"
         )
-    fields = {
-        "label": "again", "policy": _policy_again(folder, run), "program": program, "records": records, "n_cpus": run["cpus"],
-        "seed": run["seed"], "tick_ns": run["tick_ns"],
-        "options": options_of_run(run, are_roots_woken=False),
-    }  # fmt: skip
-    return Job(**(fields | changed))
+    return Job(
+        label="again", policy=_policy_again(folder, run), program=program, records=records, n_cpus=run["cpus"],
+        seed=run["seed"], tick_ns=run["tick_ns"],
+    )  # fmt: skip
 
 
 def _policy_again(folder: Path, run: Mapping[str, Any]) -> BuiltPolicy:
@@ -88,6 +86,19 @@ def _policy_again(folder: Path, run: Mapping[str, Any]) -> BuiltPolicy:
         return built
 
 
+def either_way(job: Job, run: Mapping[str, Any]) -> Iterator[Job]:
+    """A run as it may have been: whether tasks were there before is the one thing that the folder does not say."""
+    for are_roots_woken in (False, True):
+        yield replace(job, options=options_of_run(run, are_roots_woken=are_roots_woken))
+
+
+def is_that_run(folder: Path, run: Mapping[str, Any], records: Path) -> bool:
+    """Whether these are the folder's records; also where it has none."""
+    recorded = folder / "records.slr"
+    wanted = run["record_hash"] or (hash_file(recorded) if recorded.is_file() else None)
+    return wanted is None or (records.is_file() and hash_file(records) == wanted)
+
+
 def simulator_words(folder: Path, run: Mapping[str, Any], scratch: Path) -> list[str]:
     """The simulator's words for a run, tried: they give the folder's records. `scratch` is a folder for those."""
     first = job_again(folder, run, scratch / "records.slr")
@@ -95,14 +106,10 @@ def simulator_words(folder: Path, run: Mapping[str, Any], scratch: Path) -> list
     # One that was compiled of the same text elsewhere names that file, which may be another by now.
     own = f"-fdebug-prefix-map={policy.path.parent}={policy.path.parent}"
     compiled = compile_policy(policy, more_flags=(*FLAGS, own))
-    records, recorded = scratch / "records.slr", folder / "records.slr"
-    wanted = run["record_hash"] or (hash_file(recorded) if recorded.is_file() else None)
-    # Whether tasks were there before is the one thing that the folder does not say.
-    for are_roots_woken in (False, True):
-        job = replace(first, options=options_of_run(run, are_roots_woken=are_roots_woken))
+    for job in either_way(first, run):
         words = [str(program_of(job)), "--no-fork", "--policy", str(compiled), *job_arguments(job)]
         subprocess.run(words, capture_output=True, check=False, timeout=SECONDS_MAX)
-        if wanted is None or (records.is_file() and hash_file(records) == wanted):
+        if is_that_run(folder, run, scratch / "records.slr"):
             at = words.index("--records")
             return words[:at] + words[at + 2 :]
     raise UsageError(

@@ -28,9 +28,8 @@ from ..metrics.cause import longest_wait
 from ..metrics.timeline import Timeline
 from ..policy.find import Knob, show_value
 from ..records.file import read_records
-from ..runs.case import options_of_run
 from ..stats.sentences import show_time
-from .debug import SECONDS_MAX, job_again, read_run
+from .debug import SECONDS_MAX, either_way, job_again, read_run
 
 
 @dataclass(frozen=True)
@@ -61,9 +60,7 @@ def what_if(folder: Path, pid: int) -> list[Otherwise]:
     found = []
     with tempfile.TemporaryDirectory(prefix="schedlab-what-if-") as scratch:
         records = Path(scratch) / "records.slr"
-        job = job_again(folder, run, records)
-        for are_roots_woken in (False, True):
-            job = replace(job, options=options_of_run(run, are_roots_woken=are_roots_woken))
+        for job in either_way(job_again(folder, run, records), run):
             if _outcome(job) is not None:
                 break
         for change, other in _changed(job):

@@ -357,7 +357,7 @@ class Program:
             tuple(sorted(self._own_cpus(first))),
         )
 
-    @property
+    @cached_property
     def groups(self) -> dict[int, CGroup]:
         """The workload's cgroups by one more than their object, each after its parent; 0 is the root, which is not among them."""
         is_group = self.objects["kind"] == layout.OBJECT_NUMBER["group"]
