@@ -24,6 +24,8 @@ static inline void *alloc_for_policy(u64 bytes)
 
 #define SL_MAPS_MAX 64
 #define SL_TIMERS_MAX 256
+/* Of a timer that is not pinned. */
+#define ANY_CPU (-1)
 
 struct sl_bpf {
 	/* sl_core.tables_lock, outside callbacks, protects: */

@@ -14,7 +14,6 @@
 
 #define CLOCK_REALTIME 0
 #define CLOCK_BOOTTIME 7
-#define ANY_CPU (-1)
 
 struct sl_timer {
 	struct bpf_timer *owner; /* NULL: the slot is free */
@@ -60,10 +59,10 @@ static void set_host_timer_locked(s32 cpu)
 		sl_host_set_timer(first_ns, cpu != ANY_CPU);
 }
 
-static void set_host_timer(void)
+static void set_host_timer(s32 cpu)
 {
 	sl_lock(&sl_bpf.timers_lock);
-	set_host_timer_locked(ANY_CPU);
+	set_host_timer_locked(cpu);
 	sl_unlock(&sl_bpf.timers_lock);
 }
 
@@ -255,11 +254,9 @@ void sl_timers_run(void)
 			watchdog(this_cpu);
 			start_watchdog();
 		} else {
-			set_host_timer();
+			set_host_timer(ANY_CPU);
 		}
-		sl_lock(&sl_bpf.timers_lock);
-		set_host_timer_locked(this_cpu->id);
-		sl_unlock(&sl_bpf.timers_lock);
+		set_host_timer(this_cpu->id);
 	}
 	this_cpu->in_interrupt = false;
 }

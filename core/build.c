@@ -40,7 +40,7 @@ static void arena_free(struct sl_map *arena);
 static void objects_free(void);
 static void forget_storage(u32 type, u32 slot);
 static int give_kept_attrs(struct sl_task *t);
-static void set_host_timer(void);
+static void set_host_timer(s32 cpu);
 static void timers_destroy(void);
 static void timers_unpin(const struct sl_cpu *cpu);
 static void timers_forget(const void *value, u32 bytes);

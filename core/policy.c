@@ -208,7 +208,7 @@ static u64 timeout_ns(void)
 static void start_watchdog(void)
 {
 	smp_store_release(&sl_core.watchdog_ns, sl_host_policy_now_ns() + timeout_ns() / 2);
-	set_host_timer();
+	set_host_timer(ANY_CPU);
 }
 
 /*

@@ -255,28 +255,7 @@ s32 BPF_STRUCT_OPS(cfs_init_task, struct task_struct *p, struct scx_init_task_ar
 	return 0;
 }
 
-s32 BPF_STRUCT_OPS_SLEEPABLE(cfs_cgroup_init, struct cgroup *cgrp, struct scx_cgroup_init_args *args)
-{
-	return group_init(cgrp, args->weight);
-}
-
-void BPF_STRUCT_OPS(cfs_cgroup_exit, struct cgroup *cgrp)
-{
-	group_exit(cgrp);
-}
-
-void BPF_STRUCT_OPS(cfs_cgroup_set_weight, struct cgroup *cgrp, u32 weight)
-{
-	group_set_weight(cgrp, weight);
-}
-
-void BPF_STRUCT_OPS(cfs_cgroup_move, struct task_struct *p, struct cgroup *from, struct cgroup *to)
-{
-	struct task_ctx *tc = task_ctx(p);
-
-	if (tc)
-		group_move(&tc->group, to);
-}
+DEFINE_GROUP_OPS(cfs)
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(cfs_init)
 {
@@ -293,9 +272,6 @@ SCX_OPS_DEFINE(cfs_ops,
 	       .stopping = (void *)cfs_stopping,
 	       .yield = (void *)cfs_yield,
 	       .init_task = (void *)cfs_init_task,
-	       .cgroup_init = (void *)cfs_cgroup_init,
-	       .cgroup_exit = (void *)cfs_cgroup_exit,
-	       .cgroup_set_weight = (void *)cfs_cgroup_set_weight,
-	       .cgroup_move = (void *)cfs_cgroup_move,
+	       GROUP_OPS(cfs),
 	       .init = (void *)cfs_init,
 	       .name = "cfs");

@@ -189,30 +189,7 @@ s32 BPF_STRUCT_OPS(credit_init_task, struct task_struct *p, struct scx_init_task
 	return 0;
 }
 
-s32 BPF_STRUCT_OPS_SLEEPABLE(credit_cgroup_init, struct cgroup *cgrp,
-			     struct scx_cgroup_init_args *args)
-{
-	return group_init(cgrp, args->weight);
-}
-
-void BPF_STRUCT_OPS(credit_cgroup_exit, struct cgroup *cgrp)
-{
-	group_exit(cgrp);
-}
-
-void BPF_STRUCT_OPS(credit_cgroup_set_weight, struct cgroup *cgrp, u32 weight)
-{
-	group_set_weight(cgrp, weight);
-}
-
-void BPF_STRUCT_OPS(credit_cgroup_move, struct task_struct *p, struct cgroup *from,
-		    struct cgroup *to)
-{
-	struct task_ctx *tc = task_ctx(p);
-
-	if (tc)
-		group_move(&tc->group, to);
-}
+DEFINE_GROUP_OPS(credit)
 
 void BPF_STRUCT_OPS(credit_exit_task, struct task_struct *p, struct scx_exit_task_args *args)
 {
@@ -238,10 +215,7 @@ SCX_OPS_DEFINE(credit_ops,
 	       .stopping = (void *)credit_stopping,
 	       .init_task = (void *)credit_init_task,
 	       .exit_task = (void *)credit_exit_task,
-	       .cgroup_init = (void *)credit_cgroup_init,
-	       .cgroup_exit = (void *)credit_cgroup_exit,
-	       .cgroup_set_weight = (void *)credit_cgroup_set_weight,
-	       .cgroup_move = (void *)credit_cgroup_move,
+	       GROUP_OPS(credit),
 	       .init = (void *)credit_init,
 	       .flags = SCX_OPS_ENQ_LAST,
 	       .name = "credit");

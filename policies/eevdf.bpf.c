@@ -380,29 +380,7 @@ s32 BPF_STRUCT_OPS(eevdf_init_task, struct task_struct *p, struct scx_init_task_
 	return 0;
 }
 
-s32 BPF_STRUCT_OPS_SLEEPABLE(eevdf_cgroup_init, struct cgroup *cgrp,
-			     struct scx_cgroup_init_args *args)
-{
-	return group_init(cgrp, args->weight);
-}
-
-void BPF_STRUCT_OPS(eevdf_cgroup_exit, struct cgroup *cgrp)
-{
-	group_exit(cgrp);
-}
-
-void BPF_STRUCT_OPS(eevdf_cgroup_set_weight, struct cgroup *cgrp, u32 weight)
-{
-	group_set_weight(cgrp, weight);
-}
-
-void BPF_STRUCT_OPS(eevdf_cgroup_move, struct task_struct *p, struct cgroup *from, struct cgroup *to)
-{
-	struct task_ctx *tc = task_ctx(p);
-
-	if (tc)
-		group_move(&tc->group, to);
-}
+DEFINE_GROUP_OPS(eevdf)
 
 /* One that ends owes nothing. */
 void BPF_STRUCT_OPS(eevdf_exit_task, struct task_struct *p, struct scx_exit_task_args *args)
@@ -429,9 +407,6 @@ SCX_OPS_DEFINE(eevdf_ops,
 	       .yield = (void *)eevdf_yield,
 	       .init_task = (void *)eevdf_init_task,
 	       .exit_task = (void *)eevdf_exit_task,
-	       .cgroup_init = (void *)eevdf_cgroup_init,
-	       .cgroup_exit = (void *)eevdf_cgroup_exit,
-	       .cgroup_set_weight = (void *)eevdf_cgroup_set_weight,
-	       .cgroup_move = (void *)eevdf_cgroup_move,
+	       GROUP_OPS(eevdf),
 	       .init = (void *)eevdf_init,
 	       .name = "eevdf");

@@ -132,12 +132,6 @@ static void group_init_task(struct group_task *t, struct scx_init_task_args *arg
 	bpf_cgroup_release(cgrp);
 }
 
-/* For ops.cgroup_move, where the task is not runnable. */
-static void group_move(struct group_task *t, struct cgroup *to)
-{
-	t->nr = group_number(to);
-}
-
 /* Context: groups_lock is held. Return: a free place for a group; 0: there is none. */
 static __always_inline u32 take_group(u32 parent, u64 weight)
 {
@@ -214,5 +208,38 @@ static void group_set_weight(struct cgroup *cgrp, u64 weight)
 	g->weight = weight;
 	bpf_spin_unlock(&groups_lock);
 }
+
+/* The operations of a policy whose struct task_ctx has a `group`. A task that moves is not runnable then. */
+#define DEFINE_GROUP_OPS(name)						\
+s32 BPF_STRUCT_OPS_SLEEPABLE(name##_cgroup_init, struct cgroup *cgrp,	\
+			     struct scx_cgroup_init_args *args)		\
+{									\
+	return group_init(cgrp, args->weight);				\
+}									\
+									\
+void BPF_STRUCT_OPS(name##_cgroup_exit, struct cgroup *cgrp)		\
+{									\
+	group_exit(cgrp);						\
+}									\
+									\
+void BPF_STRUCT_OPS(name##_cgroup_set_weight, struct cgroup *cgrp, u32 weight) \
+{									\
+	group_set_weight(cgrp, weight);					\
+}									\
+									\
+void BPF_STRUCT_OPS(name##_cgroup_move, struct task_struct *p,		\
+		    struct cgroup *from, struct cgroup *to)		\
+{									\
+	struct task_ctx *tc = task_ctx(p);				\
+									\
+	if (tc)								\
+		tc->group.nr = group_number(to);			\
+}
+
+#define GROUP_OPS(name)							\
+	.cgroup_init = (void *)name##_cgroup_init,			\
+	.cgroup_exit = (void *)name##_cgroup_exit,			\
+	.cgroup_set_weight = (void *)name##_cgroup_set_weight,		\
+	.cgroup_move = (void *)name##_cgroup_move
 
 #endif
