@@ -18,7 +18,7 @@ from schedlab.policy.find import list_policies
 
 from .test_check import task_of
 
-pytestmark = pytest.mark.nightly
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(0)]
 SECONDS = int(os.environ.get("SCHEDLAB_CHECK_SECONDS", "5"))
 #: Worlds that no other test draws, and no other day.
 SEED = int(os.environ.get("SCHEDLAB_CHECK_SEED", datetime.date.today().strftime("%Y%m%d")))
