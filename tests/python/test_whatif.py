@@ -15,11 +15,14 @@ from typer.testing import CliRunner
 from linux import event_files as ev
 from schedlab.cli.app import app
 from schedlab.errors import NotFoundError, UsageError
+from schedlab.measure import whatif
 from schedlab.measure.confirm import class_of, recorded_command
 from schedlab.measure.fidelity import TOO_FAR, grade_of, recorded_under, with_slice
 from schedlab.measure.forecast import around, forecast
 from schedlab.measure.whatif import (
     _advise,
+    _hold_there,
+    _split,
     grades_of,
     open_subject,
     read_changes,
@@ -28,6 +31,7 @@ from schedlab.measure.whatif import (
     waits_of,
     what_if,
 )
+from schedlab.model import Execution
 from schedlab.plots.gantt import BLOCKED, RAN, WAITED, Slices
 from schedlab.program import layout
 from schedlab.program.compiler import compile_workload, read_program
@@ -35,7 +39,8 @@ from schedlab.program.vary import joined
 from schedlab.records.file import Call
 from schedlab.report.over_time import longest_waits, waited_ns, window_of
 from schedlab.report.what_if import confirmed_sentence, fidelity_sentence, forecast_rows, measured_sentence
-from schedlab.runs.run import make_plan, run_plan
+from schedlab.runs.plan import Plan
+from schedlab.runs.run import RunSet, make_plan, run_plan
 from schedlab.workload.find import load_workload
 
 TRACE = Path(__file__).resolve().parent / "traces" / "trace-cmd.txt"
@@ -508,6 +513,70 @@ def test_intervals_of_forecasts_are_of_what_was_validated():
     assert forecast("makespan_ns", "good", 1e9)["low"] < 1e9 < forecast("makespan_ns", "good", 1e9)["high"]
     assert forecast("switches_voluntary", "good", 10) is None
     assert around("wakeup_ns_p99", 0.0, (-0.5, 0.5)) == (0.0, 5e5), "a share of a millisecond at least"
+
+
+@pytest.mark.parametrize("better, advice", [
+    ("b", "x: try it"),
+    (None, "keep rr: the simulator has makespan_ns better under x, and the host guest shows no better one"),
+])  # fmt: skip
+def test_what_a_host_does_not_show_is_not_advised(better, advice, monkeypatch, tmp_path):
+    """The three that are to be confirmed are the first without a change, beside the baseline."""
+    names = ["x", "rr", "y", "z", "w"]
+    ranking = [
+        {"policy": name, "change": change, "is_baseline": name == "rr" and not change}
+        for change in ("on 2 CPUs", "")
+        for name in names
+    ]
+    found = {
+        "metrics": ["makespan_ns"], "baseline": "rr", "subject": "s", "winner": "x", "ranking": ranking, "seeds": 1,
+        "load": "load x", "advice": "x: try it", "warnings": [],
+    }  # fmt: skip
+    run = {"workload": "s", "status": "ok", "seed": 1, "cpus": 1, "tick_ns": 4_000_000}
+    asked = []
+
+    def run_plan(plan, **_):
+        asked.extend(plan)
+        return RunSet([run | {"policy": name} for name in plan], [], tmp_path)
+
+    def rank(there, alternatives):
+        entry = {"better": better}
+        there["ranking"] = [
+            {"policy": each.policy, "metrics": {"makespan_ns": entry}} for each in alternatives
+        ]
+
+    monkeypatch.setattr(whatif, "run_plan", run_plan)
+    monkeypatch.setattr(whatif, "_rank", rank)
+    monkeypatch.setattr(whatif, "_again", lambda plan, chosen, **_: chosen)
+    _hold_there(
+        found, Plan(["s"], names, tmp_path, execution=Execution(host="guest")), None, None, tick_ns=10**7
+    )
+    assert asked == ["rr", "x", "y", "z"]
+    assert found["advice"] == advice and bool(found["load"]) == (better == "b")
+    assert found["warnings"] == [
+        "the ranking is of a machine with a tick of 10ms, and the host guest has 4ms: --tick 4ms ranks as there"
+    ]
+
+
+def test_options_are_those_of_the_simulator_or_of_the_host(simulator, tmp_path):
+    """The simulator ranks, so what only it has may be given beside a host, and what only the host has, too."""
+    words = {"host": "uthreads", "costs": {"switch_ns": 2000}, "tick": "4ms"}
+    mine, theirs = _split(words)
+    assert mine == words | {"host": "sim"} and theirs == {"host": "uthreads", "tick": "4ms"}
+    assert _split({"host": "sim", "tick": "4ms"})[1] == {}
+    with pytest.raises(
+        UsageError, match="--kernel .*: means nothing on --host uthreads; hosts that have it: guest"
+    ):
+        what_if(open_subject("mixed", tmp_path), ["rr"], tmp_path, host="uthreads", kernel=str(tmp_path))
+
+
+@pytest.mark.full
+def test_another_host_runs_the_first_of_the_ranking(simulator, tmp_path):
+    words = ["textbook/rr", "--seeds", "2", "-m", "makespan", "-p", "fifo,rr", "--host", "kernel", "--json"]
+    done = CliRunner().invoke(app, ["recommend", *words, "--out", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    there = json.loads(done.stdout)["on_host"]
+    assert there["host"] == "kernel" and {row["policy"] for row in there["ranking"]} == {"fifo", "rr"}
+    assert not there["failed"] and "<h3>On the host that was asked" in (tmp_path / "report.html").read_text()
 
 
 def test_wrong_words_are_refused_with_the_remedy(recording, tmp_path):

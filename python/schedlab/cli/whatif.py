@@ -72,7 +72,10 @@ def whatif(
     as_json: JsonOption = False,
     **options: Any,
 ) -> None:
-    """Rank policies and machines on a recording, once its replay is held against it."""
+    """Rank policies and machines on a recording, once its replay is held against it.
+
+    The ranking is the simulator's. With another --host the first three are run there, too.
+    """
     from ..measure.whatif import METRICS, open_subject, what_if
     from ..paths import command_line
     from ..report.write import write_report

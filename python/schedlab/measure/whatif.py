@@ -2,6 +2,7 @@
 """Rank policies on a recording or a workload, as it is and changed: other CPUs, more load, other weights.
 
         subject -> replay as recorded -> fidelity -> all alternatives, seed by seed -> ranking -> who pays -> best again
+                                                                                                -> the first three on another host
 
 An alternative is a policy with its knobs under a change, of which the first is none. The baseline is the policy that
 stands for what the recording was made under, unchanged; every alternative is held against it, seed by seed. Seed 1 is the
@@ -27,9 +28,9 @@ import numpy as np
 
 from ..errors import NotFoundError, UsageError, did_you_mean
 from ..files import write_json
-from ..hosts.choose import engine_of
+from ..hosts.choose import HOST_NAMES, ON_ALL, VIRTUAL, engine_of, host_named, open_host
 from ..metrics.dictionary import DICTIONARY, find_metric
-from ..model import CPUS_MAX
+from ..model import CPUS_MAX, OPTIONS
 from ..policy.build import build_policy
 from ..policy.find import list_policies, load_policy, show_value
 from ..program.file import read_program
@@ -40,6 +41,7 @@ from ..runs.plan import Plan
 from ..runs.run import RunSet, make_plan, run_plan, write_list
 from ..stats.decide import HEADLINE, decide, entry
 from ..stats.inference import CONFIDENCE, compare_paired
+from ..units import format_duration
 from ..workload.find import load_workload
 from ..workload.model import Workload
 from .confirm import class_of, confirm, record_again, recorded_command
@@ -58,6 +60,8 @@ LOAD_MAX, WEIGHT_MAX = 64, 100
 MATTERS_MIN = 0.02
 #: What stands for the scheduler that a machine has anyway: the baseline where nothing was recorded.
 LINUX_DEFAULT = "eevdf"
+#: How many of the ranking another host runs, beside the baseline.
+CONFIRMED_MAX = 3
 METRICS = ("wakeup_ns_p99", "turnaround_ns_mean", "makespan_ns")
 _WORKLOAD_FILES = (".toml", ".csv", ".json")
 
@@ -195,7 +199,7 @@ def what_if(
     """Rank alternatives; returns what `whatif.json` has, and the runs.
 
     With `n_confirm` the best that is a class of Linux is measured as often: the recorded command anew, or what `measure`
-    gives for a class.
+    gives for a class. The ranking is the simulator's; with another `host` among the options the first three are run there, too.
     """
     if n_confirm and measure is None:
         recorded_command(subject.run)  # else it is refused before all the work
@@ -212,9 +216,12 @@ def what_if(
             options.setdefault(word, values)
     changes = read_changes(subject.workload, cpus, load, weight)
     workloads = [workload for _, workload in changes.values()]
-    plan = make_plan(
-        workloads, names, out, n_seeds=n_seeds, settings=settings, command_line=command_line, **options
-    )
+    options, there = _split(options)
+    given = {"n_seeds": n_seeds, "settings": settings, "command_line": command_line}
+    host_plan = make_plan(workloads[:1], names, out, **given, **there) if there else None
+    plan = make_plan(workloads, names, out, **given, **options)
+    if host_plan:
+        open_host(host_plan.execution.host)  # else it is refused after all the work
     runs, waits = _run_all(plan, on_start, on_result)
     if subject.folder is not None:
         keep_recorded(subject.folder, out, subject.workload)
@@ -228,7 +235,7 @@ def what_if(
         "baseline": baseline.policy, "confidence": CONFIDENCE, "fidelity": None, "ranking": [],
         "failed": [{"policy": each.policy, "change": each.change, "error": each.error} for each in alternatives if each.error],
         "warnings": _warnings(runs.comparisons, asked) + _window_warnings(subject.workload, workloads), "winner": None, "confirmed": None, "load": None, "advice": "",
-        "measured": None,
+        "measured": None, "on_host": None,
     }  # fmt: skip
     if baseline.error:
         found["advice"] = f"none: under {baseline.policy}, which all others are held against, runs failed"
@@ -241,10 +248,29 @@ def what_if(
         _rank(found, [each for each in alternatives if not each.error])
         _forecast(found, subject, [each for each in alternatives if not each.error])
         _advise(found, plan, partial(_confirm, found, plan, on_start, on_result))
+        if host_plan and found["ranking"]:
+            _hold_there(found, host_plan, on_start, on_result, tick_ns=runs.runs[0]["tick_ns"])
         if n_confirm and measure:
             _measure(found, measure, n_confirm)
     write_json(out / WHATIF_FILE, found)
     return found, runs
+
+
+def _split(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Options of the simulator, which ranks, and of the host that is asked for; none where that is the simulator.
+
+    What neither takes both have, so that it is refused.
+    """
+    name = options.get("host") or "sim"
+    if name in VIRTUAL or name not in HOST_NAMES:
+        return dict(options), {}
+    of_sim, of_host = (ON_ALL | host_named(each).options for each in ("sim", name))
+    field_of = {option.word: field for field, option in OPTIONS.items()}
+    mine, theirs = (
+        {word: value for word, value in options.items() if field_of.get(word) not in left_out}
+        for left_out in (of_host - of_sim, of_sim - of_host)
+    )
+    return mine | {"host": "sim"}, theirs
 
 
 def _is_same(name: str, other: str) -> bool:
@@ -331,6 +357,16 @@ def _alternatives(
     return found
 
 
+def _again(plan: Plan, chosen: Sequence[str], **changed: Any) -> Plan:
+    """The plan for the work as it is and some of the policies, by their names with knobs; nothing is kept."""
+    bases = {name.partition(":")[0] for name in chosen}
+    names = [name for name in plan.policies if load_policy(name).name in bases]
+    settings = [text for text in plan.settings if text.partition(".")[0] in bases]
+    return replace(
+        plan, workloads=plan.workloads[:1], policies=names, settings=settings, is_kept=False, **changed
+    )
+
+
 def _confirm(
     found: dict[str, Any],
     plan: Plan,
@@ -339,15 +375,9 @@ def _confirm(
 ) -> dict[str, Any] | None:
     """Run the baseline and the best with seeds that have not chosen it; None where runs failed or lack a metric."""
     chosen = [found["baseline"], found["winner"]]
-    names = [
-        name for name in plan.policies if load_policy(name).name in {c.partition(":")[0] for c in chosen}
-    ]
     seeds = max(found["seeds"], SEEDS)
     with tempfile.TemporaryDirectory(prefix="schedlab-") as scratch:
-        fresh = replace(
-            plan, workloads=plan.workloads[:1], policies=names, first_seed=plan.n_seeds + 1, n_seeds=seeds,
-            is_kept=False, out=Path(scratch), settings=[s for s in plan.settings if s.partition(".")[0] in _names_of(names)],
-        )  # fmt: skip
+        fresh = _again(plan, chosen, first_seed=plan.n_seeds + 1, n_seeds=seeds, out=Path(scratch))
         done = run_plan(fresh, on_start=on_start, on_result=on_result)
     if done.is_interrupted:
         raise KeyboardInterrupt
@@ -363,8 +393,48 @@ def _confirm(
     return {"policy": found["winner"], "first_seed": fresh.first_seed, "seeds": seeds, "metrics": metrics}
 
 
-def _names_of(given: Sequence[str]) -> set[str]:
-    return {load_policy(name).name for name in given}
+def _hold_there(
+    found: dict[str, Any],
+    plan: Plan,
+    on_start: Callable[[int], None] | None,
+    on_result: Callable[[dict[str, Any]], None] | None,
+    *,
+    tick_ns: int,
+) -> None:
+    """Run the baseline and the first of the ranking on another host, with the same seeds; what it does not show is not advised."""
+    others = [row["policy"] for row in found["ranking"] if not row["change"] and not row["is_baseline"]]
+    chosen = [found["baseline"], *others[:CONFIRMED_MAX]]
+    with tempfile.TemporaryDirectory(prefix="schedlab-") as scratch:
+        done = run_plan(_again(plan, chosen, out=Path(scratch)), on_start=on_start, on_result=on_result)
+    if done.is_interrupted:
+        raise KeyboardInterrupt
+    runs = [run for run in done.runs if run["policy"] in chosen]
+    alternatives = _alternatives(runs, {}, plan.n_seeds, {found["subject"]: ""})
+    there: dict[str, Any] = {
+        "host": plan.execution.host, "metrics": found["metrics"], "baseline": found["baseline"], "ranking": [],
+        "failed": [{"policy": each.policy, "error": each.error} for each in alternatives if each.error],
+    }  # fmt: skip
+    if not alternatives[0].error:
+        _rank(there, [each for each in alternatives if not each.error])
+    found["on_host"] = there
+    if other_ns := {run["tick_ns"] for run in runs} - {tick_ns}:
+        tick, other = format_duration(tick_ns), format_duration(max(other_ns))
+        found["warnings"].append(
+            f"the ranking is of a machine with a tick of {tick}, and the host {there['host']} has {other}: "
+            f"--tick {other} ranks as there"
+        )
+    if not found["load"]:
+        return
+    row = next((row for row in there["ranking"] if row["policy"] == found["winner"]), None)
+    first = found["metrics"][0]
+    entry = row["metrics"].get(first) if row else None
+    if entry is None or entry["better"] != "b":
+        why = "shows no better one" if entry else "cannot say"
+        found["load"] = None
+        found["advice"] = (
+            f"keep {found['baseline']}: the simulator has {first} better under {found['winner']}, "
+            f"and the host {there['host']} {why}"
+        )
 
 
 # ---- what they mean ------------------------------------------------------------

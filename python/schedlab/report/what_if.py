@@ -116,6 +116,17 @@ def ranking_rows(found: dict[str, Any]) -> list[list[str]]:
     return rows
 
 
+def host_rows(found: dict[str, Any]) -> list[list[str]]:
+    """The same of the host that was to confirm the first of them; none where no host was asked."""
+    return ranking_rows(found["on_host"]) if found.get("on_host") else []
+
+
+def host_caption(found: dict[str, Any]) -> str:
+    """What its table is of."""
+    there = found["on_host"]
+    return f"The baseline and the first {len(there['ranking']) + len(there['failed']) - 1} on the host {there['host']}, {counted(found['seeds'], 'seed')}"
+
+
 def forecast_rows(found: dict[str, Any]) -> list[list[str]]:
     """What Linux would measure of each metric, with its interval; only for the work as it is."""
     rows = []
@@ -174,6 +185,14 @@ def confirmed_sentence(found: dict[str, Any]) -> str:
     )
 
 
+def left_out(found: dict[str, Any]) -> list[str]:
+    """What failed, in the simulator or on the host that was to confirm it."""
+    there = found.get("on_host") or {"failed": []}
+    return [f"left out: {name_of(each)}: {each['error']}" for each in found["failed"]] + [
+        f"left out on the host {there['host']}: {each['policy']}: {each['error']}" for each in there["failed"]
+    ]
+
+
 FORECAST_CAPTION = "The recording replayed as it is, and what nine of ten real runs were between, of other programs whose replay was as faithful."
 GROUP_HEADS = ("group", "tasks", "baseline", "then", "change", "longest")
 
@@ -225,13 +244,14 @@ def what_if_section(folder: Path, bodies: Sequence[dict[str, Any]]) -> dict[str,
         "fidelity": fidelity_sentence(found),
         "recorded": [_table(*each) for each in recorded if each[2]],
         "ranking": _table(caption, ("policy", *metrics), ranking_rows(found)) if found["ranking"] else None,
+        "on_host": _table(f"{host_caption(found)}.", ("policy", *map(label, found["on_host"]["metrics"])), host_rows(found)) if host_rows(found) else None,
         "forecast": _table(FORECAST_CAPTION, ("policy", *metrics), forecast_rows(found)) if forecast_rows(found) else None,
         "measured": measured_sentence(found),
         "moments": _moments(found, bodies),
         "confirmed": confirmed_sentence(found),
         "advice": found["advice"],
         "load": found["load"],
-        "warnings": [*found["warnings"], *(f"left out: {name_of(each)}: {each['error']}" for each in found["failed"])],
+        "warnings": [*found["warnings"], *left_out(found)],
         "who_pays": [
             (name_of(row), row is best_other(found),
              _table("Waited for a CPU: all tasks of a group; the longest single wait, at the baseline and then",

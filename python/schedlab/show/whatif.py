@@ -20,8 +20,10 @@ from ..report.what_if import (
     fidelity_sentence,
     forecast_rows,
     group_rows,
+    host_caption,
+    host_rows,
+    left_out,
     measured_sentence,
-    name_of,
     ranking_rows,
     ratio_rows,
 )
@@ -53,11 +55,13 @@ def show_what_if(found: dict[str, Any]) -> None:
             f"  Change from {escape(found['baseline'])} on {counted(found['cpus'], 'CPU')}, {found['confidence']:.0%} interval; "
             "=: not told apart from the first, ?: not from the baseline."
         )
+    if rows := host_rows(found):
+        show_rows(host_caption(found), ("policy", *found["on_host"]["metrics"]), rows)
     if rows := forecast_rows(found):
         show_rows("Linux would measure", ("policy", *found["metrics"]), rows)
         say(f"  {FORECAST_CAPTION}")
-    for each in found["failed"]:
-        say(f"[red]left out[/] {escape(name_of(each))}: {escape(each['error'])}")
+    for text in left_out(found):
+        say(f"[red]{escape(text)}[/]")
     for text in found["warnings"]:
         say(f"[yellow]warning[/]: {escape(text)}.")
     best = best_other(found)
