@@ -248,8 +248,7 @@ def what_if(
         _rank(found, [each for each in alternatives if not each.error])
         _forecast(found, subject, [each for each in alternatives if not each.error])
         _advise(found, plan, partial(_confirm, found, plan, on_start, on_result))
-        if host_plan and found["ranking"]:
-            _hold_there(found, host_plan, on_start, on_result, tick_ns=runs.runs[0]["tick_ns"])
+        _hold_there(found, host_plan, on_start, on_result, tick_ns=runs.runs[0]["tick_ns"])
         if n_confirm and measure:
             _measure(found, measure, n_confirm)
     write_json(out / WHATIF_FILE, found)
@@ -395,13 +394,15 @@ def _confirm(
 
 def _hold_there(
     found: dict[str, Any],
-    plan: Plan,
+    plan: Plan | None,
     on_start: Callable[[int], None] | None,
     on_result: Callable[[dict[str, Any]], None] | None,
     *,
     tick_ns: int,
 ) -> None:
     """Run the baseline and the first of the ranking on another host, with the same seeds; what it does not show is not advised."""
+    if plan is None or not found["ranking"]:
+        return
     others = [row["policy"] for row in found["ranking"] if not row["change"] and not row["is_baseline"]]
     chosen = [found["baseline"], *others[:CONFIRMED_MAX]]
     with tempfile.TemporaryDirectory(prefix="schedlab-") as scratch:
