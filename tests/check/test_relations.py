@@ -137,15 +137,21 @@ def test_rows_are_compared_without_what_was_changed():
     )
 
 
-@pytest.mark.parametrize(("n_cpus", "first_ms", "second_ms", "is_broken"), [
-    (1, 100, 101, False),  # a tick is allowed; a second CPU costs nothing
-    (1, 100, 102, True),
-    (2, 300, 401, False),  # 2 - 2/3
-    (2, 300, 402, True),
-    (2, 300, 70_000, False),  # it does not end
+SLEEPER = Group("sleeper", (Phase("run", 10 * MS), Phase("sleep", 10 * MS)), rounds=2, arrival_ns=10 * MS)
+
+
+@pytest.mark.parametrize(("n_cpus", "groups", "first_ms", "second_ms", "is_broken"), [
+    (1, (), 100, 101, False),  # a tick is allowed; a second CPU costs nothing
+    (1, (), 100, 102, True),
+    (2, (), 300, 401, False),  # 2 - 2/3
+    (2, (), 300, 402, True),
+    (2, (), 300, 70_000, False),  # it does not end
+    # Two others on two CPUs can be in its way while it is there and runs, and never while it sleeps: a third of 30 ms.
+    (2, (SLEEPER,), 300, 411, False),
+    (2, (SLEEPER,), 300, 412, True),
 ])  # fmt: skip
-def test_one_cpu_more_costs_no_more_than_the_bound(n_cpus, first_ms, second_ms, is_broken):
-    world = World(n_cpus, "", MS, ())
+def test_one_cpu_more_costs_no_more_than_the_bound(n_cpus, groups, first_ms, second_ms, is_broken):
+    world = World(n_cpus, "", MS, groups)
     relation = Relation("more-cpus", world, replace(world, n_cpus=n_cpus + 1))
     found = relation.broken(records_of([], first_ms * MS), records_of([], second_ms * MS), [])
     assert (found is not None) is is_broken, found

@@ -6,9 +6,10 @@
 `renamed`: with one more task, which comes after the end, before all others, pids are higher by one, and each
 task does what it did. `scaled`: with all times twice as long, knobs in ns and the tick included, each task
 does what it did, twice as late. `more-cpus`: with one CPU more, tasks that do not wait for each other have all ended
-in less than 2 - 2/n of the time, n being the larger number: at each instant either all CPUs are busy or the task that
-ends last goes on, so what n CPUs need is at most their part of the work and the rest of 1/n of the longest task.
-(Graham 1969, with the optimum in place of n - 1 CPUs.)
+in less than 2 - 2/n of the time and 1/n of what a task sleeps, n being the larger number: at each instant all CPUs are
+busy with others, or the task that ends last runs, or it sleeps, so what n CPUs need is at most their part of the work,
+the rest of 1/n of what the longest task runs, and all that it sleeps. (Graham 1969, with the optimum in place of n - 1
+CPUs.)
 
 A policy may have its reasons: these are held where they are asked for.
 Read next: trial.py, the caller; hosts/check/laws.c, the hash by which most pairs are found alike.
@@ -53,7 +54,19 @@ class Relation:
         n_cpus = self.second.n_cpus
         late_ns = second_ns - self.first.tick_ns
         is_over = max(first_ns, second_ns) < ROUNDS_HORIZON_NS
-        return is_over and late_ns * n_cpus > 2 * (n_cpus - 1) * first_ns
+        return is_over and late_ns * n_cpus > 2 * (n_cpus - 1) * first_ns + self._longest_sleep_ns
+
+    @property
+    def _longest_sleep_ns(self) -> int:
+        """For how long a task sleeps in all, or is not there yet: of the one for which that is longest."""
+        return max(
+            (
+                group.arrival_ns
+                + group.rounds * sum(phase.time_ns for phase in group.phases if phase.verb == "sleep")
+                for group in self.second.groups
+            ),
+            default=0,
+        )
 
     def broken(self, first: Records, second: Records, names: Collection[str]) -> str | None:
         """What differs that should not; None: nothing."""
