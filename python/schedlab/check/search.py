@@ -289,8 +289,12 @@ def _repeat(
     """
     for at, world in enumerate(worlds):
         if (first + at) % REPEATED_ONE_IN == 0:
-            if laboratory.try_world(world).record_hash != trials[at].record_hash:
-                raise SchedlabError(f"two runs of one world differ (seed {task.seed}, world {first + at})")
+            again = laboratory.try_world(world)
+            if again.record_hash != trials[at].record_hash:
+                place = f"seed {task.seed}, world {first + at}"
+                raise SchedlabError(
+                    f"two runs of one world differ ({place}): {_shown(trials[at])}; then {_shown(again)}"
+                )
             batch.n_repeated += 1
         if (first + at) % ALONE_ONE_IN == 0 and trials[at].finding is None:
             alone = laboratory.try_alone(world)
@@ -299,6 +303,12 @@ def _repeat(
                     f"a world alone differs from one among others (seed {task.seed}, world {first + at})"
                 )
             trials[at] = replace(trials[at], finding=alone.finding)
+
+
+def _shown(trial: Trial) -> str:
+    """What a run left, for a message."""
+    records = f"records {trial.record_hash[:12]}" if trial.record_hash else "no records"
+    return f"{records}, {trial.finding.text if trial.finding else 'nothing found'}"
 
 
 def search(
