@@ -209,3 +209,41 @@ def test_saved_machines_do_not_fill_the_disk(tmp_path):
     guest_boot._forget_the_oldest(tmp_path)
     assert len(list(tmp_path.glob("machine-0*"))) == guest_boot.SAVED_MAX
     assert (tmp_path / "machine-lock").exists()
+
+
+@pytest.mark.parametrize("comes_up", [True, False])
+def test_own_cpus_are_used_where_the_kernel_comes_up_on_them(comes_up, tmp_path, monkeypatch):
+    """It is tried once; what is counted never asks."""
+    tried = []
+
+    def saved_machine(system, runner, *, boot_seconds):
+        tried.append((system.is_kvm, boot_seconds))
+        if not comes_up:
+            raise HostError("failed to set MSR 0x10a")
+
+    monkeypatch.setattr(guest_boot, "saved_machine", saved_machine)
+    monkeypatch.setattr(guest_boot, "cache_folder", lambda name: tmp_path)
+    monkeypatch.setattr(guest_boot.os, "access", lambda *_: True)
+    kernel = tmp_path / "vmlinuz"
+    kernel.write_bytes(b"")
+    emulated = guest_boot.GuestSystem(kernel, b"", n_cpus=2, is_counted=False)
+    for _ in range(2):
+        system = guest_boot.on_own_cpus(emulated, guest_boot.GuestRunner())
+        assert system.is_kvm == comes_up
+        assert ("kvm" in system.words) == comes_up and "-icount" not in system.words
+    assert tried == [(True, guest_boot.KVM_BOOT_SECONDS_MAX)] * (2 if comes_up else 1)
+    assert [path.read_text() for path in tmp_path.glob("no-kvm-*")] == ["failed to set MSR 0x10a\n"] * (
+        not comes_up
+    )
+    monkeypatch.setattr(guest_boot.os, "access", lambda *_: False)
+    assert guest_boot.on_own_cpus(emulated, guest_boot.GuestRunner()) is emulated
+
+
+def test_in_real_time_a_run_says_whose_cpus_it_had(tmp_path):
+    workload = tmp_path / "short.toml"
+    workload.write_text(
+        '[workload]\ntitle = "Short"\n[[task]]\nname = "hog"\ncount = 3\nphases = [{run = "20ms"}]\n'
+    )
+    run = do(tmp_path / "out", workload, ["fifo"], parallel=True, cpus=2)["fifo"]
+    assert run["status"] == "ok", run["error"]
+    assert isinstance(run["environment"]["is_kvm"], bool)

@@ -26,7 +26,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,8 @@ KERNEL_ARGUMENTS = (
 )
 #: A boot takes four seconds of a machine that does nothing else; this is for a busy one.
 BOOT_SECONDS_MAX = 600.0
+#: One that does not come up on this machine's own CPUs by then does not come up.
+KVM_BOOT_SECONDS_MAX = 60.0
 #: Saved machines that are kept: of about 90 MB each, and the oldest goes first.
 SAVED_MAX = 6
 #: How often to ask QEMU whether it is done, in seconds; there is no event for all.
@@ -65,15 +67,17 @@ class GuestSystem:
     is_counted: bool = True  #: One instruction takes one nanosecond; otherwise time is this machine's.
     data_bytes: int = 0  #: Of the policy: the loader has them, then the kernel, and one copy on the way.
     node_cpus: int = 0  #: CPUs of each NUMA node, a divisor of `n_cpus`; 0: there is one node.
+    is_kvm: bool = False  #: On this machine's own CPUs, where instructions are not counted; else emulated.
 
     @property
     def words(self) -> list[str]:
         """QEMU's words for the CPUs."""
         if self.is_counted:
             accelerator = ["-accel", "tcg", "-icount", "shift=0,sleep=off", "-cpu", "max,-rdrand,-rdseed"]
+        elif self.is_kvm:
+            accelerator = ["-accel", "kvm", "-cpu", "host"]
         else:
-            # Several threads of the emulator have brought the kernel down; and KVM is
-            # there on machines where it fails half-way.
+            # Several threads of the emulator have brought the kernel down.
             accelerator = ["-accel", "tcg,thread=single", "-cpu", "max"]
         return [*accelerator, "-rtc", "clock=vm,base=2026-01-01", *self._cpu_words, "-seed", "1"]
 
@@ -193,7 +197,9 @@ class GuestRunner:
                 self._qemu.kill()
 
 
-def saved_machine(system: GuestSystem, runner: GuestRunner | None = None) -> Path:
+def saved_machine(
+    system: GuestSystem, runner: GuestRunner | None = None, *, boot_seconds: float = BOOT_SECONDS_MAX
+) -> Path:
     """Return the saved machine, booting it on the first call."""
     place = cache_folder("guest")
     saved = place / f"machine-{system.hash[:16]}"
@@ -201,18 +207,39 @@ def saved_machine(system: GuestSystem, runner: GuestRunner | None = None) -> Pat
         with locked(place / "machine-lock"):
             if not saved.exists():
                 with announced("booting Linux for the guest, about 10 s the first time; the machine is kept"):
-                    _boot_and_save(system, saved, runner or GuestRunner())
+                    _boot_and_save(system, saved, runner or GuestRunner(), boot_seconds)
                 _forget_the_oldest(place)
     return saved
 
 
-def _boot_and_save(system: GuestSystem, saved: Path, runner: GuestRunner) -> None:
+def on_own_cpus(system: GuestSystem, runner: GuestRunner) -> GuestSystem:
+    """The system with KVM, where the kernel comes up on this machine's own CPUs; else as it is.
+
+    There are machines that have /dev/kvm and on which it fails half-way, so it is tried, once.
+    """
+    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+        return system
+    tried = replace(system, is_kvm=True)
+    failed = cache_folder("guest") / f"no-kvm-{os.uname().release}-{tried.hash[:16]}"
+    if failed.exists():
+        return system
+    try:
+        saved_machine(tried, runner, boot_seconds=KVM_BOOT_SECONDS_MAX)
+    except HostError as error:
+        if runner.is_interrupted:
+            raise
+        failed.write_text(f"{error}\n")
+        return system
+    return tried
+
+
+def _boot_and_save(system: GuestSystem, saved: Path, runner: GuestRunner, boot_seconds: float) -> None:
     made = saved.with_name(f".{saved.name}.{os.getpid()}")
     with tempfile.TemporaryDirectory(prefix="schedlab-guest-") as name:
         folder = Path(name)
         (folder / "input").write_bytes(b"\n")
         try:
-            with runner.started(system, folder, (), BOOT_SECONDS_MAX) as qemu:
+            with runner.started(system, folder, (), boot_seconds) as qemu:
                 if qemu.wait_while("running") == "guest-panicked":
                     qemu.ask("migrate-set-parameters", {"max-bandwidth": 1 << 40})
                     qemu.ask("migrate", {"uri": f"exec:cat > '{made}'"})
@@ -229,7 +256,7 @@ def _boot_and_save(system: GuestSystem, saved: Path, runner: GuestRunner) -> Non
         raise HostError("interrupted")
     raise HostError(
         f"the guest's kernel {system.kernel} did not start"
-        + (f" within {BOOT_SECONDS_MAX:g} s" if said.has_timed_out else "")
+        + (f" within {boot_seconds:g} s" if said.has_timed_out else "")
         + (f": {said.complaint}" if said.complaint else "")
         + f"; the end of its messages:\n{said.console[-2000:]}"
     )
@@ -344,9 +371,10 @@ class _Qemu:
         return now
 
     def wait_for_end(self) -> None:
-        """Read what it says until it has ended."""
-        while self._read():
-            pass
+        """Read what it says until it has ended; what KVM cannot go on from ends it."""
+        while said := self._read():
+            if said.get("event") == "STOP" and self.ask("query-status").get("status") == "internal-error":
+                self.kill()
 
     def said(self) -> Said:
         """All that came of it; after its end."""

@@ -3,7 +3,8 @@
 
 Each run is a copy of a machine that was booted once (boot.py), so equal jobs
 are equal bit by bit while instructions are counted. `--parallel` lets time be
-this machine's instead; the emulator still runs CPUs in turns.
+this machine's instead, and its CPUs where KVM boots the guest; else the emulator
+runs CPUs in turns all the same.
 
 The kernel's tick is what it was built with (4 ms in Debian's), so the tick of a
 workload does not count here; `run.json` says which one did. Random numbers are the
@@ -31,7 +32,7 @@ from ..kernel.boot import qemu_version
 from ..kinds import EmulatedHost, device_of, settings_of, too_large, with_program_pids
 from ..process import not_done, timed_out
 from ..user_half import image_of
-from .boot import CPUS_MAX, QEMU, GuestRunner
+from .boot import CPUS_MAX, QEMU, GuestRunner, on_own_cpus
 from .frames import Answer
 from .policies import (
     LEAD_MS,
@@ -143,13 +144,17 @@ class GuestSession:
             data_bytes=LOADER_BYTES if loader else _data_bytes(job),
             topology=dict(job.options).get("--topology", ""),
         )
+        if self.host.is_parallel:
+            system = on_own_cpus(system, self._runner)
         said = self._runner.run(system, job_files([task]), timeout_s=self.timeout_seconds)
         if self._runner.is_interrupted:
             return Outcome(error="interrupted", error_kind="host")
         (answer,) = read_answers([task], said, timeout_s=self.timeout_seconds)
         if said.has_timed_out:
             return timed_out(self.timeout_seconds)
-        return _outcome(job, answer, read_program(program))
+        outcome = _outcome(job, answer, read_program(program))
+        outcome.environment["is_kvm"] = system.is_kvm
+        return outcome
 
 
 def _data_bytes(job: Job) -> int:

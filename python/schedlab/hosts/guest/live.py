@@ -47,7 +47,6 @@ class LiveSystem(GuestSystem):
     """A guest in this machine's time that shares its files."""
 
     ram_mib: int = 2048  #: Memory in MiB.
-    is_kvm: bool = False  #: On this machine's own CPUs; else emulated, several times slower.
 
     @property
     def words(self) -> list[str]:
