@@ -15,6 +15,7 @@ import pytest
 
 from schedlab.check.encode import encode, program_of
 from schedlab.check.quick import Worlds
+from schedlab.check.search import do_batch
 from schedlab.check.shrink import simpler_worlds
 from schedlab.check.trial import Laboratory
 from schedlab.check.world import (
@@ -238,3 +239,27 @@ def test_a_program_too_large_for_a_pipe_is_run(simulator):
     pool = Worlds(built, timeout_seconds=60)
     assert [answer["status"] for answer in pool.run([world] * 3)] == ["ok"] * 3
     pool.close()
+
+
+def test_a_run_whose_answer_did_not_come_is_no_other_run(simulator, monkeypatch):
+    """On a busy machine it is run alone, whose records are hashed otherwise; another hash of the same kind is one."""
+    run, first = Worlds.run, []
+
+    def without_answer(worlds, wanted, promise=""):
+        """None for the first world when it is run once more, by itself."""
+        first.append(wanted[0])
+        return [None] if len(first) > 1 and wanted == first[:1] else run(worlds, wanted, promise)
+
+    monkeypatch.setattr(Worlds, "run", without_answer)
+    batch = do_batch(replace(task_of("rr"), coverage=None), 0, 25)
+    assert first.count(first[0]) >= 2 and not batch.error and batch.n_repeated == 1
+    monkeypatch.setattr(Worlds, "run", run)
+    once = Laboratory.try_worlds
+
+    def wrong(laboratory, worlds):
+        return [replace(each, record_hash="0" * 16) for each in once(laboratory, worlds)]
+
+    monkeypatch.setattr(Laboratory, "try_world", lambda laboratory, world: wrong(laboratory, [world])[0])
+    assert do_batch(replace(task_of("rr"), coverage=None), 0, 25).error.startswith(
+        "two runs of one world differ (seed 1, world 0): records "
+    )

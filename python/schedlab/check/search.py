@@ -272,7 +272,7 @@ def _try_schedules(
                 batch.note(each, trial)
                 batch.longest_wait_ns = max(batch.longest_wait_ns, trial.longest_wait_ns)
             batch.covered = [covered]
-            if tried and laboratory.try_world(tried[-1][0]).record_hash != tried[-1][1].record_hash:
+            if tried and not laboratory.try_world(tried[-1][0]).is_like(tried[-1][1]):
                 raise SchedlabError(f"two runs of one schedule differ ({bound})")
             batch.n_repeated += 1
     except SchedlabError as error:
@@ -290,7 +290,7 @@ def _repeat(
     for at, world in enumerate(worlds):
         if (first + at) % REPEATED_ONE_IN == 0:
             again = laboratory.try_world(world)
-            if again.record_hash != trials[at].record_hash:
+            if not again.is_like(trials[at]):
                 place = f"seed {task.seed}, world {first + at}"
                 raise SchedlabError(
                     f"two runs of one world differ ({place}): {_shown(trials[at])}; then {_shown(again)}"

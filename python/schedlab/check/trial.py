@@ -138,7 +138,9 @@ class Trial:
     """What one world has shown."""
 
     finding: Finding | None  #: The first property that it breaks.
-    record_hash: str | None  #: Of the run of the policy, where it left records.
+    #: Of the run of the policy, where it left records: SHA-256 of the file where it was alone (`try_alone`), else 16
+    #: digits of the process's own.
+    record_hash: str | None
     longest_wait_ns: int  #: How near it came to a stall, ...
     #: The switches between CPUs that were made, where it failed and they are not too many.
     interleaving: str = ""
@@ -148,6 +150,14 @@ class Trial:
     n_next: int = 0  #: How many they are.
     near: int = 0  #: ... and to what `@shares` and `@priority` rule out, in permille.
     is_stuck: bool = False  #: A callback had to be ended, which takes as long as a thousand worlds.
+
+    def is_like(self, other: Trial) -> bool:
+        """Whether two runs of a world left the same records, as far as they can be compared.
+
+        One whose answer did not come, as on a busy machine, was run alone, where records are hashed otherwise.
+        """
+        one, two = self.record_hash, other.record_hash
+        return one == two or (one is not None and two is not None and len(one) != len(two))
 
 
 class Laboratory:
