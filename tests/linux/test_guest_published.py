@@ -11,8 +11,14 @@ import schedlab
 from schedlab.errors import PolicyError
 from schedlab.hosts.guest import build as guest_build
 from schedlab.hosts.guest import policies as guest
+from schedlab.hosts.guest.frames import Answer, read_frames
+from schedlab.hosts.user_half import image_of
 from schedlab.policy import bpf
+from schedlab.policy.build import build_policy
+from schedlab.policy.find import load_policy
 from schedlab.policy.published import main_file
+from schedlab.program.compiler import compile_workload
+from schedlab.workload.find import load_workload
 
 BUILD = """
 .enable_skel("src/bpf/main.bpf.c", "bpf")
@@ -229,6 +235,28 @@ def test_what_its_user_half_in_c_writes_is_there(guest_parts, simulator, launche
     own = FILLING.replace("static int launch", "static volatile u32 own;\nstatic int launch")
     assert launched(own.replace("local +=", "own = 1, local +=")) is None
     assert "-11" in launched(FILLING.replace("(&queues), 1", "(&queues), 2"))
+
+
+def test_schedlab_load_gives_the_kernel_the_same(guest_parts, simulator, tmp_path):
+    """The loader of this machine's own kernel, in the guest's."""
+    source, program = tmp_path / "mine.bpf.c", tmp_path / "program"
+    source.write_text(FILLED)
+    source.with_name("mine.launch.c").write_text(FILLING)
+    program.write_bytes(compile_workload(load_workload("mixed"), seed=1).data)
+    built = build_policy(load_policy(str(source)), engine="bpf", toolchain=guest_build.toolchain)
+    image = image_of(built, ["--program", str(program), "--cpus", "2", "--set", "given=3"])
+    loader = guest_build.build_program("load", guest_parts.libbpf).read_bytes()
+    words = ("/load", "POLICY", "--set", "given=3", "--every-ms", "40")
+    tasks = [
+        guest.GuestTask(name, built.shared_object.read_bytes(), command=(*words, *more), hold_ms=100)
+        for name, more in (("with", ("--image", "/image")), ("without", ()))
+    ]
+    answers = guest.run_guest(tasks, cpus=2, files={"/load": loader, "/image": image})
+    with_it, without = (Answer(each.name) for each in answers)
+    for answer, each in zip((with_it, without), answers, strict=True):
+        answer.read(read_frames(each.output))
+    assert with_it.ended_by == "by us" and not with_it.error, with_it.error
+    assert without.error and "ops.init() failed (-7)" in without.error
 
 
 def test_a_policy_with_much_data_has_memory(guest_parts, simulator, launched):

@@ -118,6 +118,8 @@ PLAYER = """#!{python}
 import os, select, sys
 frames = open({frames!r}, "rb").read()
 open({words!r}, "w").write(" ".join(sys.argv[1:]))
+if "--image" in sys.argv:
+    open({words!r} + ".image", "wb").write(open(sys.argv[sys.argv.index("--image") + 1], "rb").read())
 end = frames.index(b"\\nended ") + 1 if {waits} else len(frames)
 counts = frames.index(b"counts ") if {waits} else end
 sys.stdout.buffer.write(frames[:counts])
@@ -204,7 +206,7 @@ def test_interrupted_command_unloads_and_says_why_it_ended(command, needs_clang,
 
 
 def test_a_launch_file_is_the_kernels_too(command, needs_clang, tmp_path, root):
-    """Of this machine, under the knobs; what runs elsewhere alone is refused."""
+    """Of this machine, under the knobs; what its launch() writes, too, and what decides in user space is refused."""
     source = tmp_path / "mine.bpf.c"
     text = (root / "policies" / "rr.bpf.c").read_text()
     source.write_text(text + "const volatile u32 given_cpus = 1, given_nodes;\n")
@@ -224,10 +226,25 @@ def test_a_launch_file_is_the_kernels_too(command, needs_clang, tmp_path, root):
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 0
     assert errors.startswith(f"note: the thread of its user half, {code}, runs in the simulator only")
-    source.with_name("own.h").write_text("static int launch(void) { return 0; }\n")
-    code.write_text('#include "own.h"\n')
+    source.with_name("own.h").write_text("static int launch(void) { SL_SET(given_cpus, 77); return 0; }\n")
+    code.write_text('#include <scx/launch.h>\n#include "own.h"\nSL_USER_THREAD(1000000, 1000) { }\n')
+    _, errors = command(str(source), "--for", "100ms").communicate(timeout=60)
+    assert errors.startswith(f"note: the thread of its user half, {code}, runs in the simulator only")
+    assert (tmp_path / "words.image").read_bytes().split(b"\n", 1)[0].startswith(b"data given_cpus 4 8 1")
+    code.write_text(
+        "#include <scx/launch.h>\nstatic int launch(void) { return 0; }\nSL_USER_HALF(1000) { }\n"
+    )
     _, errors = command(str(source)).communicate(timeout=60)
-    assert "mine.launch.c, runs for --host sim, uthreads and guest" in errors
+    assert "decides in user space" in errors and "--host guest --loader" in errors
+
+
+def test_capacities_of_a_machine(tmp_path):
+    for cpu, capacity in enumerate((1024, 512)):
+        (tmp_path / f"cpu/cpu{cpu}").mkdir(parents=True)
+        (tmp_path / f"cpu/cpu{cpu}/cpu_capacity").write_text(f"{capacity}\n")
+    assert load.machine_capacity(system=tmp_path) == "0=1024,1=512"
+    (tmp_path / "cpu/cpu1/cpu_capacity").write_text("1024\n")
+    assert load.machine_capacity(system=tmp_path) == ""
 
 
 def test_sizes_of_a_machine(tmp_path):

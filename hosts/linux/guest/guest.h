@@ -25,11 +25,6 @@
 #include "../load/load.h"
 #include "../tasks/tasks.h"
 
-/* ---- init.c -------------------------------------------------------------- */
-
-/* Between two ticks of this kernel. */
-u64 tick_ns(void);
-
 /* ---- input.c: the job --------------------------------------------------- */
 
 void input_init(void);

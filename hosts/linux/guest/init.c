@@ -36,7 +36,6 @@
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "guest.h"
@@ -214,37 +213,19 @@ static void name_bpf_functions(void)
 	close(fd);
 }
 
-/*
- * What policies ask of the kernel's configuration (`__kconfig`) and the machine can tell, for
- * a kernel that has no /proc/config.gz: libbpf looks here first.
- */
+/* For a scheduler's own program: its libbpf looks here first. */
 static void write_config(const char *release)
 {
 	char path[128];
-	u32 cpu_max = 0;
-	FILE *file = fopen("/sys/devices/system/cpu/kernel_max", "r");
+	FILE *file;
 
-	if (file && fscanf(file, "%u", &cpu_max) != 1)
-		cpu_max = 0;
-	if (file)
-		fclose(file);
 	mkdir("/boot", 0755);
 	snprintf(path, sizeof(path), "/boot/config-%s", release);
 	file = fopen(path, "w");
 	if (!file)
 		return;
-	fprintf(file, "CONFIG_X86_64=y\nCONFIG_HZ=%llu\nCONFIG_NR_CPUS=%u\n",
-		1000000000ULL / tick_ns(), cpu_max + 1);
+	fputs(kernel_config(), file);
 	fclose(file);
-}
-
-/* The resolution of the clock that a tick moves on. */
-u64 tick_ns(void)
-{
-	struct timespec tick = { 0 };
-
-	clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
-	return tick.tv_sec * 1000000000ULL + tick.tv_nsec;
 }
 
 int main(void)

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "load.h"
@@ -76,4 +77,33 @@ void kernel_said(int fd, char *text, u64 text_bytes)
 			break;
 		used += n;
 	}
+}
+
+/* The resolution of the clock that a tick moves on. */
+u64 tick_ns(void)
+{
+	struct timespec tick = { 0 };
+
+	clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
+	return tick.tv_sec * 1000000000ULL + tick.tv_nsec;
+}
+
+const char *kernel_config(void)
+{
+	static char text[96];
+	u32 cpu_max = 0;
+	FILE *file = fopen("/sys/devices/system/cpu/kernel_max", "r");
+
+	if (file && fscanf(file, "%u", &cpu_max) != 1)
+		cpu_max = 0;
+	if (file)
+		fclose(file);
+	snprintf(text, sizeof(text), "%sCONFIG_HZ=%llu\nCONFIG_NR_CPUS=%u\n",
+#ifdef __x86_64__
+		 "CONFIG_X86_64=y\n",
+#else
+		 "",
+#endif
+		 1000000000ULL / tick_ns(), cpu_max + 1);
+	return text;
 }

@@ -87,6 +87,10 @@ bool kernel_state_is(const char *state);
 int kernel_listen(void);
 /* Its lines about sched_ext since, without their heads. */
 void kernel_said(int fd, char *text, u64 text_bytes);
+/* Between two ticks of this kernel. */
+u64 tick_ns(void);
+/* What policies ask of its configuration (`__kconfig`) and the machine can tell, where it has no file of it. */
+const char *kernel_config(void);
 
 /* ---- launch.c: what published schedulers expect ------------------------ */
 

@@ -2,8 +2,10 @@
 /*
  * main.c - schedlab-load: one policy in the kernel that this program runs on.
  *
- *	schedlab-load OBJECT [--set KNOB=VALUE]... [--partial] [--every-ms N]
- *		[--heartbeat-ms N]
+ *	schedlab-load OBJECT [--set KNOB=VALUE]... [--image FILE] [--partial]
+ *		[--every-ms N] [--heartbeat-ms N]
+ *
+ * FILE is what its launch() has left behind elsewhere, see launch.c.
  *
  * Loads and attaches the policy, sends frames to standard output (see load.h),
  * and unloads it on SIGINT or SIGTERM, or when standard input ends: what
@@ -36,6 +38,7 @@
 
 struct options {
 	const char *object;
+	const char *image; /* what the policy's launch() left behind; NULL: it has none */
 	bool is_partial;
 	int every_ms;
 	int heartbeat_ms; /* 0: none is expected */
@@ -45,8 +48,8 @@ static int usage(const char *what)
 {
 	fprintf(stderr,
 		"schedlab-load: %s\nusage: schedlab-load OBJECT "
-		"[--set KNOB=VALUE]... [--partial] [--every-ms N] "
-		"[--heartbeat-ms N]\n",
+		"[--set KNOB=VALUE]... [--image FILE] [--partial] "
+		"[--every-ms N] [--heartbeat-ms N]\n",
 		what);
 	return 2;
 }
@@ -62,6 +65,8 @@ static int read_options(int argc, char **argv, struct options *o)
 	for (i = 2; i < argc; i++) {
 		if (!strcmp(argv[i], "--partial")) {
 			o->is_partial = true;
+		} else if (!strcmp(argv[i], "--image") && i + 1 < argc) {
+			o->image = argv[++i];
 		} else if (!strcmp(argv[i], "--every-ms") && i + 1 < argc) {
 			o->every_ms = atoi(argv[++i]);
 			if (o->every_ms <= 0)
@@ -189,8 +194,8 @@ int main(int argc, char **argv)
 	policy = policy_open(o.object);
 	if (!policy)
 		return 1;
-	if (!set_knobs(policy, argc, argv) && !(o.is_partial && policy_take_partly(policy)) &&
-	    !policy_load(policy)) {
+	if (!set_knobs(policy, argc, argv) && !(o.image && policy_image(policy, o.image)) &&
+	    !(o.is_partial && policy_take_partly(policy)) && !policy_load(policy)) {
 		count_init();
 		tell_attributes(policy);
 		if (!policy_attach(policy)) {

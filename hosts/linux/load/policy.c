@@ -76,13 +76,14 @@ static int refuse(const char *what, int error)
 struct policy *policy_open(const char *path)
 {
 	struct policy *policy = calloc(1, sizeof(*policy));
+	LIBBPF_OPTS(bpf_object_open_opts, opts, .kconfig = kernel_config());
 	struct bpf_map *map;
 
 	said_bytes = 0;
 	libbpf_set_print(on_print);
 	snprintf(policy->path, sizeof(policy->path), "%s", path);
 	policy->kmsg_fd = -1;
-	policy->object = bpf_object__open_file(path, NULL);
+	policy->object = bpf_object__open_file(path, &opts);
 	if (!policy->object) {
 		refuse("the object file cannot be read", errno);
 		free(policy);

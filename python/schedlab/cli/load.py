@@ -93,7 +93,8 @@ def _guard(bounds: list[Any]) -> Any:
 
 
 def _build(name: str, settings: list[str]) -> Any:
-    """The policy with its knobs; natively compiled too, which checks them."""
+    """The policy with its knobs, as Linux takes it."""
+    from ..hosts.guest.build import toolchain
     from ..policy.build import build_policy
     from ..policy.find import load_policy, parse_settings
 
@@ -102,7 +103,7 @@ def _build(name: str, settings: list[str]) -> Any:
     variants = list(parse_settings(given, {policy.name: policy}).values())
     if len(variants) > 1:
         raise UsageError("--set: a kernel has room for one policy; give each knob one value")
-    return build_policy(policy, variants[0].values)
+    return build_policy(policy, variants[0].values, engine="bpf", toolchain=toolchain)
 
 
 def _summary(built: Any, answer: Any, held_ns: int, *, is_partial: bool) -> dict[str, Any]:

@@ -2,54 +2,57 @@
 """Run a scheduler's `NAME.launch.c` here, and have what it leaves behind for a kernel.
 
 The simulator calls its launch() on a machine of as many CPUs, and writes which variables
-and entries of maps have changed (hosts/sim/image.c). The guest's loader writes the same into the
-kernel's object (hosts/linux/load/launch.c), by name and size.
+and entries of maps have changed (hosts/sim/image.c). The loader, in the guest and here, writes the
+same into the kernel's object (hosts/linux/load/launch.c), by name and size.
 
-Read next: guest/host.py, which asks.
+Read next: guest/host.py and linux/load.py, which ask.
 """
 
 from __future__ import annotations
 
 import json
 import tempfile
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 
 from .. import paths
 from ..errors import PolicyError, UnavailableError
+from ..policy.build import BuiltPolicy
 from ..policy.elf import ElfFile
 from ..tools import ask
-from .host import Job
-from .kinds import job_arguments
 
 SECONDS_MAX = 60
 
 
-def image_of(job: Job) -> bytes:
-    """What the user half of a job's policy has changed when launch() returns; nothing without one."""
-    half = job.policy.user_half
+def image_of(policy: BuiltPolicy, machine: Sequence[str]) -> bytes:
+    """What the user half of a policy has changed when launch() returns; nothing without one.
+
+    `policy` is compiled for Linux; `machine` are the simulator's words for the machine, the program, and the
+    values of the policy's variables.
+    """
+    half, path = policy.user_half, policy.policy.path
     if half is None:
         return b""
     reason = paths.why_unusable(paths.simulator())
     if reason:
-        raise UnavailableError(f"{job.policy.policy.path}: its user half runs in the simulator: {reason}")
+        raise UnavailableError(f"{path}: its user half runs in the simulator: {reason}")
     native = ElfFile(half)
     if "sl_user_half_ns" in native.objects():
         raise PolicyError(
-            f"{job.policy.policy.path}: it decides in user space, which only the simulator has; the guest runs "
-            "its own program: --loader ./NAME"
+            f"{path}: it decides in user space, which only the simulator has; the guest runs "
+            "its own program: --host guest --loader ./NAME"
         )
     # What the kernel's object does not have is a variable of the launch file's own.
-    kernels = ElfFile(job.policy.shared_object).objects()
+    kernels = ElfFile(policy.shared_object).objects()
     variables = [each for each in native.variables() if each[0] in kernels]
     with tempfile.TemporaryDirectory(prefix="schedlab-image-") as folder:
         image = Path(folder) / "image"
-        arguments = job_arguments(replace(job, records=Path(folder) / "records"), options=())
-        command = [str(paths.simulator()), "--policy", str(half), "--image", str(image), *arguments]
+        command = [str(paths.simulator()), "--policy", str(half), *machine, "--image", str(image)]
+        command += ["--records", str(Path(folder) / "records")]
         done = ask(
             command,
             seconds_max=SECONDS_MAX,
-            late=PolicyError(f"{job.policy.policy.path}: launch() had not ended after {SECONDS_MAX} s"),
+            late=PolicyError(f"{path}: launch() had not ended after {SECONDS_MAX} s"),
             input="".join(f"{name} {at:x} {size:x}\n" for name, at, size in variables),
         )
         if image.is_file() and not done.returncode:
@@ -58,4 +61,4 @@ def image_of(job: Job) -> bytes:
     why = (done.stderr.splitlines() or [f"ended with {done.returncode}"])[-1]
     if done.stdout:
         why = json.loads(done.stdout)["error"]
-    raise PolicyError(f"{job.policy.policy.path}: its user half cannot run for the guest: {why}")
+    raise PolicyError(f"{path}: its user half cannot run for the kernel: {why}")

@@ -128,7 +128,7 @@ def build_policy(
         symbols = read_module(shared_object).objects()
     elif engine == "bpf":
         shared_object = _object_for_linux(policy, toolchain)
-        user_half = _user_half(policy)
+        user_half = user_half_of(policy)
         symbols = ElfFile(shared_object).objects()
     else:
         shared_object = compile_policy(policy)
@@ -168,7 +168,7 @@ def _object_for_linux(policy: Policy, toolchain: Callable[[], Toolchain] | None)
     return compile_object(policy.path, policy.content_hash, toolchain=toolchain)
 
 
-def _user_half(policy: Policy) -> Path | None:
+def user_half_of(policy: Policy) -> Path | None:
     """What runs here for a policy that Linux gets; it is compiled with the policy's source."""
     code = launch_code(policy.name, policy.path)
     if code and is_thread_only(code):

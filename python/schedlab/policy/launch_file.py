@@ -22,7 +22,7 @@ What that cannot say, as a table of the machine's CPUs, is in `NAME.launch.c`, i
     static int launch(void)     // before the policy's init; 0, or an error
 
 It is compiled as the end of the scheduler's main file, so all of that file's names are known to it,
-and constants may be written (`SL_SET(constant, value)`); `#if SL_HAS(name)` asks whether its files have a name. For the guest it runs here, and the kernel's
+and constants may be written (`SL_SET(constant, value)`); `#if SL_HAS(name)` asks whether its files have a name. For Linux it runs here, and the kernel's
 object gets what it has written (hosts/user_half.py). What it does while tasks run, `SL_USER_THREAD()`, only the
 simulator has, and where that is all (`is_thread_only`) the others go without.
 
@@ -35,7 +35,7 @@ Read next: build.py.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -70,8 +70,8 @@ CALL = "call."
 #: Asks, in C, whether the scheduler's files have a name.
 _ASKED = re.compile(r"\bSL_HAS\((\w+)\)")
 #: What of a user half in C is needed for the scheduler to begin, or to decide.
-_BEFORE = re.compile(r"\bint\s+launch\s*\(\s*void\s*\)|\bSL_USER_HALF\s*\(")
-_ON_NODES = re.compile(r"\bSL_LAUNCH_ON_NODES\s*\(")
+_BEFORE = re.compile(r"\bint\s+launch\s*\(\s*void\s*\)|\bSL_(USER_HALF|LAUNCH_ON_NODES)\s*\(")
+_BESIDE = re.compile(r"\bSL_USER_THREAD\s*\(")
 _OWN_HEADER = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _TABLES = {"rodata": dict, "ops": dict, "maps": dict, "call": list}
@@ -88,19 +88,24 @@ def launch_code(name: str, source: Path) -> Path | None:
     return _find(name, CODE_SUFFIX, source)
 
 
-def is_thread_only(code: Path, n_nodes: int = 2) -> bool:
-    """Whether a scheduler runs without its user half in C: it has nothing but `SL_USER_THREAD()`.
+def is_thread_only(code: Path) -> bool:
+    """Whether a scheduler runs without its user half in C: it has nothing but `SL_USER_THREAD()`."""
+    return not any(_BEFORE.search(text) for text in _texts(code))
 
-    Or what it does before is for a machine of several nodes, `SL_LAUNCH_ON_NODES()`.
-    """
+
+def has_thread(code: Path) -> bool:
+    """Whether a part of its user half in C runs beside the scheduler, which the simulator alone has."""
+    return any(_BESIDE.search(text) for text in _texts(code))
+
+
+def _texts(code: Path) -> Iterator[str]:
+    """A user half in C and the headers beside it, without comments."""
     files = [code]
     for file in files:
         text = _COMMENT.sub(" ", file.read_text("utf-8", "replace"))
-        if _BEFORE.search(text) or (n_nodes > 1 and _ON_NODES.search(text)):
-            return False
+        yield text
         own = [file.parent / name for name in _OWN_HEADER.findall(text)]
         files += [header for header in own if header.is_file() and header not in files]
-    return True
 
 
 def filled_elsewhere(files: Iterable[Path]) -> list[str]:

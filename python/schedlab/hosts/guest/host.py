@@ -29,7 +29,7 @@ from ...records.file import write_records
 from ...records.ftrace import printed_lines, trace_records
 from ..host import Job, Outcome
 from ..kernel.boot import qemu_version
-from ..kinds import EmulatedHost, device_of, settings_of, too_large, with_program_pids
+from ..kinds import EmulatedHost, device_of, job_arguments, settings_of, too_large, with_program_pids
 from ..process import not_done, timed_out
 from ..user_half import image_of
 from .boot import CPUS_MAX, QEMU, GuestRunner, on_own_cpus
@@ -130,7 +130,7 @@ class GuestSession:
             program=program,
             device=device_of(job),
             loader=loader,
-            image=image_of(job),
+            image=image_of(job.policy, job_arguments(job, {"--topology"})),
             above=spans_of(dict(job.options).get("--above", "")),
             offline=spans_of(dict(job.options).get("--offline", "")),
             weight=spans_of(dict(job.options).get("--weight", "")),

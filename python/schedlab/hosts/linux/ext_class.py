@@ -19,6 +19,7 @@ from ...errors import PolicyError, UnavailableError
 from ...policy.build import BuiltPolicy, build_policy
 from ...policy.find import load_policy
 from ...policy.linux_class import LinuxClass
+from ..guest.build import toolchain
 from ..guest.frames import Answer
 from .load import LoadedPolicy, prepare_loader, unavailable_reason
 
@@ -62,7 +63,7 @@ def parse_policy(name: str) -> PolicyClass:
     """Read a name that is no class of Linux."""
     policy = load_policy(name)
     refuse_policies(name)
-    return class_of(build_policy(policy))
+    return class_of(build_policy(policy, engine="bpf", toolchain=toolchain))
 
 
 @contextmanager

@@ -18,22 +18,30 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
-from ...errors import HostError, PolicyError, UnavailableError
+from ...errors import HostError, UnavailableError
 from ...policy.bpf import compile_object
-from ...policy.build import BuiltPolicy
-from ...policy.launch_file import for_machine, is_thread_only, launch_code
+from ...policy.build import BuiltPolicy, user_half_of
+from ...policy.launch_file import for_machine, has_thread, launch_code
+from ...program.compiler import compile_workload
+from ...workload.spec import parse_workload
 from ..guest.build import build_program, toolchain
 from ..guest.frames import Answer
 from ..guest.image import fetch_libbpf
+from ..user_half import image_of
 from .machine import read_small, release_number
 
 #: How long a loader may take to unload a policy, in seconds.
 CLOSE_SECONDS = 20.0
 CAP_SYS_ADMIN = 21
+#: As launch() may ask; what is loaded gets the kernel's own.
+TICKS_PER_SECOND = 250
+#: launch() is called before any task is there, and the run ends with it.
+NO_WORK = '[workload]\ntitle = "None"\n[[task]]\nname = "none"\nphases = [{run = "1ms"}]\n'
 
 
 def unavailable_reason(*, system: Path = Path("/")) -> str | None:
@@ -87,6 +95,16 @@ def machine_sizes(*, system: Path = Path("/sys/devices/system")) -> tuple[int, d
     return n_cpus, {name: -(-n_cpus // count) for name, count in counts.items()}
 
 
+def machine_capacity(*, system: Path = Path("/sys/devices/system")) -> str:
+    """Capacities of this machine's CPUs, as `--capacity` takes them; empty where they are alike, or not known."""
+    found = {
+        int(path.parent.name.removeprefix("cpu")): int(read_small(path) or 0)
+        for path in system.glob("cpu/cpu[0-9]*/cpu_capacity")
+    }
+    is_known = len({*found.values()}) > 1 and all(found.values())
+    return ",".join(f"{cpu}={capacity}" for cpu, capacity in sorted(found.items())) if is_known else ""
+
+
 def prepare_loader() -> Path:
     """Build the loader, or find it in the cache."""
     reason = unavailable_reason()
@@ -121,29 +139,52 @@ class LoadedPolicy:
             object_file = Path(self._folder.name) / "policy.bpf.o"
             policy = built.policy
             code = launch_code(policy.name, policy.path)
-            n_cpus, sizes = machine_sizes()
-            if code and not is_thread_only(code, -(-n_cpus // sizes["node"])):
-                raise PolicyError(
-                    f"{policy.path}: its user half, {code}, runs for --host sim, uthreads and guest"
-                )
-            if code:
+            if code and has_thread(code):
                 self.note = (
                     f"the thread of its user half, {code}, runs in the simulator only: "
                     f"what it writes while {policy.name} runs keeps the value that it has at the start"
                 )
             made = compile_object(policy.path, policy.content_hash, toolchain=toolchain)
             object_file.write_bytes(made.read_bytes())
+            n_cpus, sizes = machine_sizes()
+            settings = for_machine(built.launch, n_cpus, sizes) | built.values
             words = [str(loader), str(object_file), "--every-ms", str(every_ms)]
             words += ["--heartbeat-ms", str(heartbeat_ms)] * bool(heartbeat_ms) + ["--partial"] * is_partial
-            self._process = self._start(words, built)
+            words += [
+                word for knob, value in settings.items() for word in ("--set", f"{knob}={value % 2**64}")
+            ]
+            if image := self._image(
+                replace(built, shared_object=made, user_half=user_half_of(policy)), settings
+            ):
+                (Path(self._folder.name) / "image").write_bytes(image)
+                words += ["--image", str(Path(self._folder.name) / "image")]
+            self._process = self._start(words)
         except BaseException:
             self._folder.cleanup()
             raise
 
+    def _image(self, policy: BuiltPolicy, settings: Mapping[str, int]) -> bytes:
+        """What its launch() leaves behind on a simulated machine like this one."""
+        program = Path(self._folder.name) / "program"
+        program.write_bytes(compile_workload(parse_workload(NO_WORK), seed=1).data)
+        n_cpus, sizes = machine_sizes()
+        words = [
+            "--program",
+            str(program),
+            "--cpus",
+            str(n_cpus),
+            "--tick-ns",
+            str(10**9 // TICKS_PER_SECOND),
+        ]
+        words += ["--topology", ",".join(f"{name}={size}" for name, size in sizes.items())]
+        if capacity := machine_capacity():
+            words += ["--capacity", capacity]
+        return image_of(
+            policy, [*words, *(w for name, value in settings.items() for w in ("--set", f"{name}={value}"))]
+        )
+
     @staticmethod
-    def _start(words: list[str], built: BuiltPolicy) -> subprocess.Popen[bytes]:
-        settings = for_machine(built.launch, *machine_sizes()) | built.values
-        words += [word for knob, value in settings.items() for word in ("--set", f"{knob}={value % 2**64}")]
+    def _start(words: list[str]) -> subprocess.Popen[bytes]:
         try:
             # Ctrl-C is for us: we end the loader by ending its input.
             return subprocess.Popen(
