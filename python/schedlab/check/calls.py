@@ -20,12 +20,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from .. import paths
-from ..errors import SchedlabError, UsageError
+from ..errors import UsageError
+from ..hosts.host import Job
 from ..hosts.kinds import job_arguments
 from ..plots.gantt import Mark
 from ..policy.races import compile_for_races
 from ..units import format_duration
-from .debug import SECONDS_MAX, either_way, is_that_run, job_again, read_run
+from .debug import SECONDS_MAX, do_again, job_again, read_run
 
 #: Names of flags, by word of the line or name of the argument (include/scx/bpf_types.h).
 _ENQUEUE = {0: "WAKEUP", 16: "HEAD", 20: "CPU_SELECTED", 32: "PREEMPT", 33: "IMMED", 40: "REENQ", 41: "LAST"}
@@ -88,7 +89,8 @@ def calls_of(folder: Path, begin_ns: int, end_ns: int) -> list[Call]:
         job = job_again(folder, run, records)
         if run.get("interleave"):
             job = replace(job, policy=compile_for_races(job.policy))
-        for tried in either_way(job, run):
+
+        def do(tried: Job) -> None:
             words = [
                 str(paths.interleaver()),
                 "--policy",
@@ -103,15 +105,10 @@ def calls_of(folder: Path, begin_ns: int, end_ns: int) -> list[Call]:
                 "--calls-to-ns",
                 str(max(1, end_ns)),
             ]
-            try:
-                subprocess.run(words, capture_output=True, check=False, timeout=SECONDS_MAX)
-            except subprocess.TimeoutExpired as error:
-                raise SchedlabError(f"{folder}: the run had not ended after {SECONDS_MAX} s") from error
-            if is_that_run(folder, run, records):
-                return read_calls(written.read_text(encoding="utf-8", errors="replace"))
-    raise UsageError(
-        f"{folder}: this version of schedlab gives other records than the folder has; do the run again"
-    )
+            subprocess.run(words, capture_output=True, check=False, timeout=SECONDS_MAX)
+
+        do_again(folder, run, job, do)
+        return read_calls(written.read_text(encoding="utf-8", errors="replace"))
 
 
 def read_calls(text: str) -> list[Call]:

@@ -14,7 +14,7 @@ import json
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -57,7 +57,7 @@ def read_run(folder: Path, *, may_interleave: bool = False) -> dict[str, Any]:
 
 
 def job_again(folder: Path, run: Mapping[str, Any], records: Path) -> Job:
-    """A run of a folder as it is done again, with records elsewhere; `either_way` says with which options."""
+    """A run of a folder as it is done again, with records elsewhere; `do_again` says with which options."""
     program = find_program_file(folder, run["program_hash"])
     if program is None:
         raise NotFoundError(
@@ -86,17 +86,26 @@ def _policy_again(folder: Path, run: Mapping[str, Any]) -> BuiltPolicy:
         return built
 
 
-def either_way(job: Job, run: Mapping[str, Any]) -> Iterator[Job]:
-    """A run as it may have been: whether tasks were there before is the one thing that the folder does not say."""
-    for are_roots_woken in (False, True):
-        yield replace(job, options=options_of_run(run, are_roots_woken=are_roots_woken))
+def do_again(folder: Path, run: Mapping[str, Any], job: Job, do: Callable[[Job], object]) -> Job:
+    """Do a run of a folder again, and return it with the options with which it leaves the folder's records.
 
-
-def is_that_run(folder: Path, run: Mapping[str, Any], records: Path) -> bool:
-    """Whether these are the folder's records; also where it has none."""
+    Whether tasks were there before is the one thing that the folder does not say, so both are tried.
+    UsageError: neither leaves them. SchedlabError: it does not come to an end.
+    """
     recorded = folder / "records.slr"
     wanted = run["record_hash"] or (hash_file(recorded) if recorded.is_file() else None)
-    return wanted is None or (records.is_file() and hash_file(records) == wanted)
+    for are_roots_woken in (False, True):
+        tried = replace(job, options=options_of_run(run, are_roots_woken=are_roots_woken))
+        job.records.unlink(missing_ok=True)
+        try:
+            do(tried)
+        except subprocess.TimeoutExpired as error:
+            raise SchedlabError(f"{folder}: the run had not ended after {SECONDS_MAX} s") from error
+        if wanted is None or (job.records.is_file() and hash_file(job.records) == wanted):
+            return tried
+    raise UsageError(
+        f"{folder}: this version of schedlab gives other records than the folder has; do the run again"
+    )
 
 
 def simulator_words(folder: Path, run: Mapping[str, Any], scratch: Path) -> list[str]:
@@ -106,15 +115,15 @@ def simulator_words(folder: Path, run: Mapping[str, Any], scratch: Path) -> list
     # One that was compiled of the same text elsewhere names that file, which may be another by now.
     own = f"-fdebug-prefix-map={policy.path.parent}={policy.path.parent}"
     compiled = compile_policy(policy, more_flags=(*FLAGS, own))
-    for job in either_way(first, run):
-        words = [str(program_of(job)), "--no-fork", "--policy", str(compiled), *job_arguments(job)]
+    words: list[str] = []
+
+    def do(job: Job) -> None:
+        words[:] = [str(program_of(job)), "--no-fork", "--policy", str(compiled), *job_arguments(job)]
         subprocess.run(words, capture_output=True, check=False, timeout=SECONDS_MAX)
-        if is_that_run(folder, run, scratch / "records.slr"):
-            at = words.index("--records")
-            return words[:at] + words[at + 2 :]
-    raise UsageError(
-        f"{folder}: this version of schedlab gives other records than the folder has; do the run again"
-    )
+
+    do_again(folder, run, first, do)
+    at = words.index("--records")
+    return words[:at] + words[at + 2 :]
 
 
 def gdb_words(folder: Path, at_ns: int | None, commands: list[str]) -> list[str]:
@@ -123,11 +132,8 @@ def gdb_words(folder: Path, at_ns: int | None, commands: list[str]) -> list[str]
     if gdb is None:
         raise UnavailableError("debug needs gdb: apt-get install gdb")
     run = read_run(folder)
-    try:
-        with tempfile.TemporaryDirectory(prefix="schedlab-debug-") as scratch:
-            words = simulator_words(folder, run, Path(scratch))
-    except subprocess.TimeoutExpired as error:
-        raise SchedlabError(f"{folder}: the run had not ended after {SECONDS_MAX} s") from error
+    with tempfile.TemporaryDirectory(prefix="schedlab-debug-") as scratch:
+        words = simulator_words(folder, run, Path(scratch))
     begin = "failure" if at_ns is None and run["status"] == "failed" else f"at {at_ns or 0}ns"
     batch = ["-batch"] if commands else []
     script = paths.resource_root() / "hosts" / "sim" / "gdb.py"

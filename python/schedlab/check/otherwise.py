@@ -29,7 +29,7 @@ from ..metrics.timeline import Timeline
 from ..policy.find import Knob, show_value
 from ..records.file import read_records
 from ..stats.sentences import show_time
-from .debug import SECONDS_MAX, either_way, job_again, read_run
+from .debug import SECONDS_MAX, do_again, job_again, read_run
 
 
 @dataclass(frozen=True)
@@ -60,9 +60,7 @@ def what_if(folder: Path, pid: int) -> list[Otherwise]:
     found = []
     with tempfile.TemporaryDirectory(prefix="schedlab-what-if-") as scratch:
         records = Path(scratch) / "records.slr"
-        for job in either_way(job_again(folder, run, records), run):
-            if _outcome(job) is not None:
-                break
+        job = do_again(folder, run, job_again(folder, run, records), _outcome)
         for change, other in _changed(job):
             records.unlink(missing_ok=True)
             outcome = _outcome(other)
