@@ -20,7 +20,7 @@ static void make_runnable(struct sl_cpu *this_cpu, struct sl_cpu *cpu, struct sl
 static struct sl_cpu *lock_online(struct sl_task *t, s32 nr);
 static const struct cpumask *cpuset_cpus(const struct cgroup *cgrp);
 static const struct cpumask *configured_cpus(const struct cgroup *cgrp);
-static const struct cpumask *common_cpus(const struct cpumask *a, const struct cpumask *b);
+static const struct cpumask *asked_cpus(const struct cpumask *user, const struct cpumask *cpus);
 static bool mask_equal(const struct cpumask *a, const struct cpumask *b);
 static void free_kept_masks(void);
 static void finish_failure(struct sl_cpu *this_cpu);

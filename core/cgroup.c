@@ -165,16 +165,34 @@ int sl_cgroup_create(struct cgroup *parent, const char *name, u32 weight, struct
 	return err;
 }
 
-static bool has_members(const struct sl_cgroup *g)
+/* In the order in which they were made. */
+static struct sl_cgroup *next_child(const struct sl_cgroup *parent, const struct sl_cgroup *after)
+{
+	u32 nr = smp_load_acquire(&sl_core.nr_cgroups);
+
+	for (u32 i = after ? after->idx + 1 : 0; i < nr; i++) {
+		struct sl_cgroup *g = &sl_core.cgroups[i];
+
+		if (g->parent == parent && smp_load_acquire(&g->exists))
+			return g;
+	}
+	return NULL;
+}
+
+bool sl_cgroup_has_cgroups(struct cgroup *cgrp)
+{
+	return next_child(cgroup_of(cgrp), NULL);
+}
+
+/* Context: no lock held. */
+bool sl_cgroup_has_tasks(struct cgroup *cgrp)
 {
 	struct sl_task *t;
 	bool has = false;
 
-	for (u32 i = 0; i < sl_core.nr_cgroups; i++)
-		has |= sl_core.cgroups[i].exists && sl_core.cgroups[i].parent == g;
 	lock_tasks();
 	for_each_task(t)
-		has |= READ_ONCE(t->p.cgroups) == &g->set;
+		has |= READ_ONCE(t->p.cgroups) == &cgroup_of(cgrp)->set;
 	unlock_tasks();
 	return has;
 }
@@ -186,7 +204,7 @@ int sl_cgroup_remove(struct cgroup *cgrp)
 	struct sl_cgroup *g = cgroup_of(cgrp);
 
 	SL_ASSERT(g->exists);
-	if (!g->parent || has_members(g))
+	if (!g->parent || sl_cgroup_has_cgroups(cgrp) || sl_cgroup_has_tasks(cgrp))
 		return -EBUSY;
 	if (g->is_known)
 		SL_CALL_OP(this_cpu, cgroup_exit, NULL, &g->cgroup);
@@ -231,23 +249,27 @@ void sl_cgroup_set_bandwidth(struct cgroup *cgrp, u64 period_us, u64 quota_us, u
 
 /**
  * sl_task_finish_move - the policy is told that @t is in another cgroup
- * @t: sl_task_set_cgroup() returned 1, and it runs again; where that returned 0 it has come here
+ * @t: sl_task_set_cgroup() returned 1; where that returned 0 it has come here
  *
  * Context: as there.
+ * Return: 0; 1: it still runs where it may not any more.
  */
-void sl_task_finish_move(struct sl_task *t)
+int sl_task_finish_move(struct sl_task *t)
 {
 	struct cgroup *from = sched_cgroup(t);
 	struct cgroup *to = t->p.cgroups->dfl_cgrp;
 	struct change c;
 
+	if (smp_load_acquire(&t->state) == SL_TASK_RUNNING && !sl_may_run_on(t, READ_ONCE(t->cpu)))
+		return 1;
 	/* A policy that was loaded meanwhile knows it there. */
 	if (from == to)
-		return;
+		return 0;
 	c = begin_change(t);
 	set_sched_cgroup(t);
 	SL_CALL_OP(sl_this_cpu(), cgroup_move, t, &t->p, from, to);
 	end_change(t, c);
+	return 0;
 }
 
 /**
@@ -290,10 +312,7 @@ int sl_task_set_cgroup(struct sl_task *t, struct cgroup *cgrp)
 		return err;
 	WRITE_ONCE(t->p.cgroups, &cgroup_of(to)->set);
 	cpuset_attach(t, from, to);
-	if (READ_ONCE(t->state) == SL_TASK_RUNNING && !sl_may_run_on(t, READ_ONCE(t->cpu)))
-		return 1;
-	sl_task_finish_move(t);
-	return 0;
+	return sl_task_finish_move(t);
 }
 
 /* ---- what a policy calls --------------------------------------------------- */
@@ -330,19 +349,6 @@ struct cgroup *bpf_cgroup_ancestor(struct cgroup *cgrp, s32 level)
  * The tree below a cgroup, itself included, children in the order in which they were made.
  * Tree and table are small: what comes next is searched for.
  */
-static struct sl_cgroup *next_child(const struct sl_cgroup *parent, const struct sl_cgroup *after)
-{
-	u32 nr = smp_load_acquire(&sl_core.nr_cgroups);
-
-	for (u32 i = after ? after->idx + 1 : 0; i < nr; i++) {
-		struct sl_cgroup *g = &sl_core.cgroups[i];
-
-		if (g->parent == parent && smp_load_acquire(&g->exists))
-			return g;
-	}
-	return NULL;
-}
-
 static struct sl_cgroup *deepest_first(struct sl_cgroup *g)
 {
 	for (struct sl_cgroup *below; (below = next_child(g, NULL));)

@@ -167,6 +167,8 @@ static void set_cpus_allowed(struct sl_task *t, const struct cpumask *mask)
 	for (u32 i = 0; i < sl_core.nr_cpus; i++)
 		nr += sl_mask_test(mask, i);
 	SL_ASSERT(nr > 0);
+	if (t->is_bound)
+		return;
 	if (!t->is_attached)
 		return set_mask(t, mask, nr);
 	if (mask_equal(READ_ONCE(t->p.cpus_ptr), mask))
@@ -191,7 +193,7 @@ static void set_cpus_allowed(struct sl_task *t, const struct cpumask *mask)
 int sl_task_set_affinity(struct sl_task *t, const struct cpumask *mask)
 {
 	const struct cpumask *cpus = cpuset_cpus(t->p.cgroups->dfl_cgrp);
-	const struct cpumask *allowed = cpus == &sl_core.possible ? mask : common_cpus(mask, cpus);
+	const struct cpumask *allowed = asked_cpus(mask, cpus);
 
 	if (!allowed)
 		return -EINVAL;

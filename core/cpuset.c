@@ -86,17 +86,21 @@ static struct sl_cgroup *cpuset_of(const struct cgroup *cgrp)
 {
 	struct sl_cgroup *g = (struct sl_cgroup *)cgrp;
 
-	while (!READ_ONCE(g->cgroup.subsys[cpuset_cgrp_id]))
+	/* Another one may be just given its own. */
+	while (!smp_load_acquire(&g->cgroup.subsys[cpuset_cgrp_id]))
 		g = g->parent;
 	return g;
+}
+
+static const struct cpumask *effective_cpus(const struct cgroup *cgrp)
+{
+	return READ_ONCE(cpuset_of(cgrp)->cpuset.effective_cpus);
 }
 
 /* Where tasks of @cgrp may run. Those of the root keep CPUs that are offline. */
 static const struct cpumask *cpuset_cpus(const struct cgroup *cgrp)
 {
-	const struct sl_cgroup *g = cpuset_of(cgrp);
-
-	return g->parent ? g->cpuset.effective_cpus : &sl_core.possible;
+	return cpuset_of(cgrp)->parent ? effective_cpus(cgrp) : &sl_core.possible;
 }
 
 /* Where they should. Maybe nowhere: what is configured is empty where nothing was. */
@@ -105,24 +109,49 @@ static const struct cpumask *configured_cpus(const struct cgroup *cgrp)
 	return keep_mask(cpuset_of(cgrp)->cpuset.cpus_allowed);
 }
 
+/* Of those that a task asks for, which it may have; NULL: none. */
+static const struct cpumask *asked_cpus(const struct cpumask *user, const struct cpumask *cpus)
+{
+	return cpus == &sl_core.possible ? user : common_cpus(user, cpus);
+}
+
 /* What @t has asked for among @cpus; all of them if that is none. */
 static void set_cpus_allowed_ptr(struct sl_task *t, const struct cpumask *cpus)
 {
 	const struct cpumask *user = READ_ONCE(t->user_mask);
-	const struct cpumask *mask = user ? common_cpus(user, cpus) : NULL;
+	const struct cpumask *mask = user ? asked_cpus(user, cpus) : NULL;
 
 	set_cpus_allowed(t, mask ? mask : cpus);
 }
 
+/**
+ * sl_task_bind - a task stays on its CPU, whatever it asks for or its cgroup has
+ * @t: runs here
+ * @only: the mask of this CPU alone, which stays; NULL: it goes by the other two again
+ *
+ * What else would change its CPUs meanwhile does so when this ends.
+ *
+ * Context: no lock of the core held; a lock of the host's, which all that changes its CPUs is called with.
+ */
+void sl_task_bind(struct sl_task *t, const struct cpumask *only)
+{
+	t->is_bound = false;
+	if (only)
+		set_cpus_allowed(t, only);
+	else
+		set_cpus_allowed_ptr(t, cpuset_cpus(t->p.cgroups->dfl_cgrp));
+	t->is_bound = only;
+}
+
 static void cpuset_attach(struct sl_task *t, const struct cgroup *from, const struct cgroup *to)
 {
-	if (cpuset_of(from)->cpuset.effective_cpus != cpuset_of(to)->cpuset.effective_cpus)
+	if (effective_cpus(from) != effective_cpus(to))
 		set_cpus_allowed_ptr(t, cpuset_cpus(to));
 }
 
 static const struct cpumask *compute_effective_cpumask(const struct sl_cgroup *g)
 {
-	const struct cpumask *above = cpuset_of(&g->parent->cgroup)->cpuset.effective_cpus;
+	const struct cpumask *above = effective_cpus(&g->parent->cgroup);
 	const struct cpumask *common = common_cpus(g->cpuset.cpus_allowed, above);
 
 	return common ? common : above;
@@ -131,7 +160,7 @@ static const struct cpumask *compute_effective_cpumask(const struct sl_cgroup *g
 static void give_cpuset(struct sl_cgroup *g)
 {
 	g->cpuset.effective_cpus = g->parent ? compute_effective_cpumask(g) : &sl_core.possible;
-	WRITE_ONCE(g->cgroup.subsys[cpuset_cgrp_id], &g->cpuset.css);
+	smp_store_release(&g->cgroup.subsys[cpuset_cgrp_id], &g->cpuset.css);
 }
 
 static void cpuset_update_tasks_cpumask(const struct sl_cgroup *g)
@@ -139,7 +168,7 @@ static void cpuset_update_tasks_cpumask(const struct sl_cgroup *g)
 	struct sl_task *t;
 
 	for_each_task(t) {
-		if (cpuset_of(t->p.cgroups->dfl_cgrp) == g)
+		if (cpuset_of(READ_ONCE(t->p.cgroups)->dfl_cgrp) == g)
 			set_cpus_allowed_ptr(t, g->cpuset.effective_cpus);
 	}
 }
@@ -154,7 +183,7 @@ static void update_cpusets(void)
 		if (!READ_ONCE(cpu->is_offline))
 			online.bits[cpu->id / 64] |= 1ULL << (cpu->id % 64);
 	}
-	g->cpuset.effective_cpus = keep_mask(&online);
+	WRITE_ONCE(g->cpuset.effective_cpus, keep_mask(&online));
 	for (u32 i = 1; i < sl_core.nr_cgroups; i++) {
 		const struct cpumask *cpus;
 
@@ -164,7 +193,7 @@ static void update_cpusets(void)
 		cpus = compute_effective_cpumask(g);
 		if (cpus == g->cpuset.effective_cpus)
 			continue;
-		g->cpuset.effective_cpus = cpus;
+		WRITE_ONCE(g->cpuset.effective_cpus, cpus);
 		cpuset_update_tasks_cpumask(g);
 	}
 }

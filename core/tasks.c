@@ -203,6 +203,7 @@ void sl_task_setup(struct sl_task *t, u32 idx, s32 pid, const char *comm)
 	WRITE_ONCE(t->idx, idx);
 	WRITE_ONCE(t->weight, 100);
 	WRITE_ONCE(t->user_mask, NULL);
+	t->is_bound = false;
 	set_sched_cgroup(t);
 	smp_store_release(&t->state, SL_TASK_NEW);
 	set_ops_state(t, SL_OPSS_NONE);

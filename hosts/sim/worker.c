@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "groups.h"
 #include "sim.h"
 
 struct sl_policy_file sim_policy_file;
@@ -133,55 +134,17 @@ static u64 *create_slots(void)
 	return slots;
 }
 
-/* A program needs as many CPUs as it names: the mask has all that were given. */
-static void set_cpus(struct cgroup *group, u32 object, const struct cpumask *mask)
-{
-	if (!mask || sl_cgroup_set_cpus(group, mask))
-		sim_fail("usage", 0, "group '%s' has none of the %u CPUs of this run",
-			 sl_program_string(sim.program,
-					   sl_program_objects(sim.program)[object].name),
-			 sim.options->nr_cpus);
-}
-
-/* By object; NULL where it is no group. */
-static struct cgroup **create_groups(void)
-{
-	u32 nr = sl_program_header(sim.program)->nr_objects;
-	struct cgroup **groups = calloc(nr + 1ULL, sizeof(*groups));
-	int err = 0;
-
-	SL_ASSERT(groups);
-	for (u32 i = 0; i < nr && !err; i++) {
-		const struct sl_program_object *o = &sl_program_objects(sim.program)[i];
-		const u64 *group = sl_program_values(sim.program) + o->param;
-		u64 cpus;
-
-		if (o->kind != SL_OBJECT_GROUP)
-			continue;
-		err = sl_cgroup_create(group[SL_GROUP_PARENT] ? groups[group[SL_GROUP_PARENT] - 1] :
-								NULL,
-				       sl_program_string(sim.program, o->name),
-				       (u32)group[SL_GROUP_WEIGHT], &groups[i]);
-		if (!err)
-			sl_cgroup_set_bandwidth(groups[i], group[SL_GROUP_PERIOD_US],
-						group[SL_GROUP_QUOTA_US], 0);
-		cpus = err ? 0 : sl_program_group_cpus(sim.program, i);
-		if (cpus)
-			set_cpus(groups[i], i, sim_mask(cpus >> 32, (u32)cpus));
-	}
-	if (err)
-		sim_fail("usage", 0, "the program has too many groups, or nests them too deeply");
-	return groups;
-}
-
 static void create_tasks(void)
 {
 	const struct sl_program_task *pts = sl_program_tasks(sim.program);
 	u64 *slots = create_slots();
+	char why[160];
 
-	sim.groups = create_groups();
-	if (sim.is_over)
+	sim.groups = sl_groups_create(sim.program, why, sizeof(why));
+	if (!sim.groups) {
+		sim_fail("usage", 0, "%s", why);
 		return;
+	}
 	sim.tasks = sl_host_alloc(((u64)sim.nr_tasks + sim.nr_user_tasks) * sizeof(struct sim_task));
 	sim.arrivals = sl_host_alloc(sim.nr_tasks * sizeof(u32));
 	SL_ASSERT(sim.tasks && sim.arrivals);

@@ -61,12 +61,6 @@ int ut_attr_check(const struct ut_attr *attr)
 	return has_any ? 0 : -EINVAL;
 }
 
-/* Context: @t's lock is held, or it is not attached yet. */
-static const struct cpumask *affinity_of(const struct ut_thread *t)
-{
-	return t->free_mask ? t->free_mask : READ_ONCE(t->core.p.cpus_ptr);
-}
-
 /*
  * Bind @t, which runs here, to this CPU, or to no CPU any more. Its affinity is this
  * CPU meanwhile, as Linux narrows that of a task which must not migrate; but the policy
@@ -75,26 +69,15 @@ static const struct cpumask *affinity_of(const struct ut_thread *t)
  */
 void ut_bind(struct ut_thread *t, bool is_bound)
 {
-	const struct cpumask *mask = t->free_mask;
 	struct ut_cpu *cpu = ut_this_cpu();
 
-	if (is_bound == !!mask)
+	if (is_bound == t->core.is_bound)
 		return;
 	/* Another CPU may look: ut_take_over(). */
 	WRITE_ONCE(cpu->nr_bound, cpu->nr_bound + (is_bound ? 1U : -1U));
 	sl_lock(&t->lock);
-	t->free_mask = is_bound ? READ_ONCE(t->core.p.cpus_ptr) : NULL;
-	sl_task_set_affinity(&t->core, is_bound ? &cpu->only : mask);
+	sl_task_bind(&t->core, is_bound ? &cpu->only : NULL);
 	sl_unlock(&t->lock);
-}
-
-/* Context: @t's lock is held. */
-static void set_affinity(struct ut_thread *t, const struct cpumask *mask)
-{
-	if (t->free_mask)
-		t->free_mask = mask;
-	else
-		sl_task_set_affinity(&t->core, mask);
 }
 
 /*
@@ -110,7 +93,7 @@ static struct cpumask *make_mask(struct ut_thread *t, const struct ut_attr *attr
 	if (!mask)
 		return NULL;
 	t->own_mask = mask;
-	if (affinity_of(t) == mask)
+	if (READ_ONCE(t->core.user_mask) == mask)
 		mask++;
 	for (u32 w = 0; w < (ut.nr_cpus + 63) / 64; w++) {
 		unsigned long word = 0;
@@ -122,11 +105,9 @@ static struct cpumask *make_mask(struct ut_thread *t, const struct ut_attr *attr
 	return mask;
 }
 
-/* What was given, but for the priority, which inherit.c keeps. */
+/* What was given, but for the priority, which inherit.c keeps, and the affinity, which the core does. */
 static void remember(struct ut_thread *t, const struct ut_attr *attr)
 {
-	if (attr->affinity)
-		t->attr.affinity_words = (ut.nr_cpus + 63) / 64;
 	for (u32 i = 1; i < NR_FIELDS; i++) {
 		if (attr->given & 1U << i)
 			memcpy((char *)&t->attr + fields[i].offset,
@@ -183,8 +164,7 @@ static int change(struct ut_thread *t, const struct ut_attr *attr)
 	mask = make_mask(t, attr);
 	if (!mask)
 		return -ENOMEM;
-	set_affinity(t, mask);
-	return 0;
+	return sl_task_set_affinity(&t->core, mask);
 }
 
 static int set_attr(ut_id id, const struct ut_attr *attr)
@@ -220,8 +200,11 @@ static int get_attr(ut_id id, struct ut_attr *attr)
 	attr->name = t->core.p.comm;
 	attr->stack_bytes = t->stack.bytes;
 	attr->is_detached = !t->is_joinable && !t->joiner;
-	if (t->attr.affinity_words)
-		attr->affinity = affinity_of(t)->bits;
+	if (t->core.user_mask) {
+		attr->affinity = t->core.user_mask->bits;
+		attr->affinity_words = (ut.nr_cpus + 63) / 64;
+	}
+	attr->cgroup = t->core.p.cgroups->dfl_cgrp;
 	sl_unlock(&t->lock);
 	return 0;
 }

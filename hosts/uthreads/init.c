@@ -121,8 +121,8 @@ static int make_machine(void)
 	return err;
 }
 
-/* Everything but the policy's part. CPU 0 is the caller from now on. */
-static int build(const struct ut_config *c)
+/* @prepare: called before the policy is asked anything; or NULL. CPU 0 is the caller from now on. */
+static int build(const struct ut_config *c, int (*prepare)(void))
 {
 	int err = read_config(c);
 
@@ -144,6 +144,8 @@ static int build(const struct ut_config *c)
 		err = ut_cpus_start();
 	/* What took long is done: the run's time begins. */
 	ut_clock_restart();
+	if (!err && prepare)
+		err = prepare();
 	if (!err && c->policy)
 		err = ut_policy_start();
 	return err;
@@ -194,7 +196,7 @@ int ut_init(const struct ut_config *config)
 			-EPERM,
 			"this is the child of a process that was forked while its threads ran; exec() first");
 	memset(&ut, 0, sizeof(ut));
-	err = build(config ? config : &defaults);
+	err = build(config ? config : &defaults, NULL);
 	if (!err)
 		ut.main = ut_thread_new(&attr, NULL, NULL, false, &err);
 	if (!err)
@@ -213,6 +215,7 @@ int ut_init(const struct ut_config *config)
 /**
  * ut_run - start a machine without a first thread, and stop it
  * @config: as for ut_init()
+ * @prepare: makes what is there before the policy. Return: 0, or -errno, after ut_fail()
  * @begin: makes the first threads, or sets the hook that will
  * @end: looks at the machine when it has stopped, before it is taken apart
  *
@@ -221,12 +224,13 @@ int ut_init(const struct ut_config *config)
  *
  * Return: 0 or -errno, as ut_init(); ut_error_text() says more.
  */
-int ut_run(const struct ut_config *config, void (*begin)(void), void (*end)(void))
+int ut_run(const struct ut_config *config, int (*prepare)(void), void (*begin)(void),
+	   void (*end)(void))
 {
 	int err;
 
 	memset(&ut, 0, sizeof(ut));
-	err = build(config);
+	err = build(config, prepare);
 	if (!err) {
 		ut.is_running = true;
 		begin();

@@ -88,7 +88,7 @@ int ut_policy_open(const char *path, const char *const *sets)
 	}
 	if (file.user_thread)
 		sl_host_print("the policy's user half has a thread, which only the simulator runs");
-	ut.has_ticks = file.policy->ops->tick;
+	smp_store_release(&ut.has_ticks, file.policy->ops->tick);
 	return 0;
 }
 
@@ -122,7 +122,8 @@ void ut_policy_close(void)
 	sl_policy_file_close(&file);
 }
 
-static ut_mutex change_lock; /* one change at a time */
+/* Policy and groups: one change at a time. */
+ut_mutex ut_policy_lock;
 
 static int change(const char *path, const char *const *sets)
 {
@@ -152,13 +153,13 @@ int ut_set_policy(const char *path, const char *const *sets)
 
 	if (!ut_this_cpu())
 		return -EPERM;
-	err = ut_mutex_lock(&change_lock);
+	err = ut_mutex_lock(&ut_policy_lock);
 	if (err)
 		return err;
 	ut_disable();
 	err = change(path, sets);
 	ut_enable();
-	ut_mutex_unlock(&change_lock);
+	ut_mutex_unlock(&ut_policy_lock);
 	return err;
 }
 

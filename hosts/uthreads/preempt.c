@@ -279,7 +279,7 @@ static bool is_good_moment(struct ut_cpu *cpu, const ucontext_t *context, bool *
 		*is_bound = true;
 	else if (ut_is_smp && !(ut.flags & UT_MIGRATE_PREEMPTED))
 		*is_bound = ut_holds_tls(cpu, cpu->curr, context);
-	if (!*is_bound || cpu->curr->free_mask || ++cpu->nr_retries > RETRIES_MAX) {
+	if (!*is_bound || cpu->curr->core.is_bound || ++cpu->nr_retries > RETRIES_MAX) {
 		cpu->nr_retries = 0;
 		return true;
 	}

@@ -217,7 +217,7 @@ void ut_preempt_here(bool is_bound)
 sl_inline void give_way(struct ut_thread *t, enum sl_why why)
 {
 	/* In a call: no address of anything thread-local is kept. */
-	if (unlikely(t->free_mask))
+	if (unlikely(t->core.is_bound))
 		ut_bind(t, false);
 	ut_schedule(why);
 }

@@ -29,13 +29,22 @@ static ut_id id_of(const struct ut_thread *t)
 /* ---- birth ----------------------------------------------------------------- */
 
 /* @pid: 0: the next free one. */
-static int set_up(struct ut_thread *t, const struct ut_attr *attr, s32 pid)
+static int set_up(struct ut_thread *t, const struct ut_attr *attr, s32 pid,
+		  const struct ut_thread *parent)
 {
+	int err;
+
 	if (pid)
 		WRITE_ONCE(*(ut_slot_of_pid(pid)), t->slot + 1);
 	sl_task_setup(&t->core, t->slot, pid ? pid : ut_pid_take(t),
 		      attr && attr->name ? attr->name : "thread");
-	return attr ? ut_attr_give(t, attr) : 0;
+	err = attr ? ut_attr_give(t, attr) : 0;
+	/* S49: first what it asks for, of which its group may have none. */
+	if (!err && attr && attr->cgroup)
+		err = ut_cgroup_give(t, attr->cgroup);
+	else if (!err && parent)
+		err = sl_task_set_cgroup(&t->core, READ_ONCE(parent->core.p.cgroups)->dfl_cgrp);
+	return err;
 }
 
 static void drop_pid(const struct ut_thread *t)
@@ -79,7 +88,6 @@ static struct ut_thread *new_thread(const struct ut_attr *attr, ut_fn fn, void *
 	t->eh_globals[1] = NULL;
 	t->saved_errno = 0;
 	t->nr_pthread_locks = 0;
-	t->free_mask = NULL;
 	t->heap_idx = UT_NOT_IN_HEAP;
 	t->deadline_ns = UT_NEVER;
 	t->is_cancelled = false;
@@ -94,7 +102,7 @@ static struct ut_thread *new_thread(const struct ut_attr *attr, ut_fn fn, void *
 	t->has_ended = false;
 	WRITE_ONCE(t->joiner, NULL);
 	sl_unlock(&t->lock);
-	*err = set_up(t, attr, pid);
+	*err = set_up(t, attr, pid, parent);
 	if (*err) {
 		drop_pid(t);
 		ut_place_give(t);

@@ -131,12 +131,11 @@ struct ut_thread {
 	int answer;		  /* from the waker that took it out; before, in a channel's */
 				  /* queue, its number of arrival */
 	struct ut_attr attr;	  /* what was given to it */
-	struct cpumask *own_mask; /* two: where core.p.cpus_ptr may point */
-	const struct cpumask *free_mask; /* bound to a CPU: what it may run on then; or NULL */
-	s32 priority;			 /* in effect: given, or inherited */
-	ut_mutex *held;			 /* its mutexes */
-	struct ut_slot *slots;		 /* [UT_KEYS_MAX] or NULL */
-	struct ut_thread *next;		 /* on one list: of waiters, free ones, ... */
+	struct cpumask *own_mask; /* two: where core.user_mask may point */
+	s32 priority;		  /* in effect: given, or inherited */
+	ut_mutex *held;		  /* its mutexes */
+	struct ut_slot *slots;	  /* [UT_KEYS_MAX] or NULL */
+	struct ut_thread *next;	  /* on one list: of waiters, free ones, ... */
 	struct ut_thread *prev;
 } __attribute__((aligned(64)));
 
@@ -456,7 +455,7 @@ void ut_unmask(struct ut_kthread *k);
  */
 static inline void ut_timer_check(struct ut_cpu *cpu)
 {
-	u64 slice_ns = ut.has_ticks ? 0 : sl_slice(&cpu->curr->core);
+	u64 slice_ns = READ_ONCE(ut.has_ticks) ? 0 : sl_slice(&cpu->curr->core);
 	u64 floor_ns = cpu->k->armed_floor_ns;
 
 	if (slice_ns < UT_NEVER / 8 ? cpu->hot.now_ns + slice_ns <= floor_ns : floor_ns == UT_NEVER)
@@ -562,7 +561,12 @@ void ut_clock_end(struct ut_cpu *cpu);
 void ut_stolen_look_everywhere(void);
 void ut_note_away(struct ut_cpu *cpu, u64 away_ns);
 
+/* cgroup.c */
+int ut_cgroup_give(struct ut_thread *t, ut_cgroup *group);
+int ut_cgroup_move_now(ut_id id, ut_cgroup *group);
+
 /* policy.c */
+extern ut_mutex ut_policy_lock;
 int ut_policy_open(const char *path, const char *const *sets);
 int ut_policy_start(void);
 void ut_policy_close(void);
@@ -576,7 +580,8 @@ int ut_records_close(void);
 extern struct ut_topology {
 	const u16 *smt, *llc, *node; /* group numbers by CPU, or NULL */
 } ut_topology;
-int ut_run(const struct ut_config *config, void (*begin)(void), void (*end)(void));
+int ut_run(const struct ut_config *config, int (*prepare)(void), void (*begin)(void),
+	   void (*end)(void));
 int ut_fail(int err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #pragma GCC visibility pop

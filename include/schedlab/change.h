@@ -26,6 +26,7 @@ void sl_task_set_nice(struct sl_task *t, s32 nice);
 SL_EXPORT int sl_task_set_attr(struct sl_task *t, u32 key, u64 value);
 SL_EXPORT void sl_task_set_weight(struct sl_task *t, u32 weight);
 SL_EXPORT int sl_task_set_affinity(struct sl_task *t, const struct cpumask *mask);
+void sl_task_bind(struct sl_task *t, const struct cpumask *only);
 void sl_task_set_exiting(struct sl_task *t);
 void sl_task_leave_group(struct sl_task *t);
 
@@ -39,11 +40,13 @@ void sl_task_steal(struct sl_task *t, u64 stolen_ns);
 SL_EXPORT int sl_cgroup_create(struct cgroup *parent, const char *name, u32 weight,
 			       struct cgroup **made);
 SL_EXPORT int sl_cgroup_remove(struct cgroup *cgrp);
+bool sl_cgroup_has_cgroups(struct cgroup *cgrp);
+bool sl_cgroup_has_tasks(struct cgroup *cgrp);
 SL_EXPORT void sl_cgroup_set_weight(struct cgroup *cgrp, u32 weight);
 void sl_cgroup_set_bandwidth(struct cgroup *cgrp, u64 period_us, u64 quota_us, u64 burst_us);
 SL_EXPORT int sl_cgroup_set_cpus(struct cgroup *cgrp, const struct cpumask *cpus);
 SL_EXPORT int sl_task_set_cgroup(struct sl_task *t, struct cgroup *cgrp);
-void sl_task_finish_move(struct sl_task *t);
+int sl_task_finish_move(struct sl_task *t);
 
 #pragma GCC visibility pop
 

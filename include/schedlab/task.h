@@ -71,7 +71,8 @@ struct sl_task {
 	u64 nr_migrations;     /* the lock of CPU `cpu` protects it */
 	struct task_attr attr; /* as given, for every policy that comes */
 	u32 idx;	       /* the host's number: place in the core's table */
-	u32 weight;	       /* what a policy sees from ops.enable() on; atomic */
+	u16 weight;	       /* what a policy sees from ops.enable() on; atomic */
+	bool is_bound;	       /* to a CPU; see sl_task_bind() */
 
 	/* Each switch writes what follows: two cache lines, in which nothing else is. */
 

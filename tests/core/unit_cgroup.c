@@ -332,6 +332,32 @@ TEST(a_task_has_the_cpus_of_its_cgroup)
 	unit_end();
 }
 
+/* It asks, and moves, while it stays on one CPU: what comes of both holds afterwards. */
+TEST(a_bound_task_gets_its_cpus_when_it_is_free)
+{
+	static const struct cpumask low = { .bits = { 3 } }, only = { .bits = { 1 } };
+	struct sched_ext_ops masks = { .name = "masks", .set_cpumask = told_mask };
+	struct unit_task *t;
+	struct cgroup *a;
+
+	unit_machine(4);
+	CHECK(!unit_enable(&masks));
+	a = make(NULL, "a");
+	CHECK(!set_cpus(a, 6) && !sl_cgroup_has_tasks(a));
+	t = unit_start(10);
+	unit_turns(1);
+	story[0] = 0;
+	sl_task_bind(&t->core, &only);
+	expect_story("mask:1 ");
+	CHECK(!sl_task_set_affinity(&t->core, &low));
+	CHECK(!sl_task_set_cgroup(&t->core, a) && sl_cgroup_has_tasks(a));
+	expect_story("");
+	sl_task_bind(&t->core, NULL);
+	expect_story("mask:2 ");
+	unit_run_to_end();
+	unit_end();
+}
+
 static void curious_running(struct task_struct *p)
 {
 	scx_bpf_task_cgroup(&unit_tasks[p->pid == 1].core.p);

@@ -7,6 +7,15 @@ import polars as pl
 import pytest
 
 import schedlab
+from schedlab.hosts.choose import open_host
+from schedlab.hosts.host import Job
+from schedlab.metrics.dictionary import compute_metrics
+from schedlab.metrics.timeline import Timeline
+from schedlab.policy.build import build_policy
+from schedlab.policy.find import load_policy
+from schedlab.program.compiler import compile_workload
+from schedlab.records.file import read_records
+from schedlab.workload.spec import parse_workload
 
 POLICIES = ("cfs", "eevdf", "credit")
 HEAD = """
@@ -98,6 +107,35 @@ def test_a_group_has_its_part_and_so_has_each_in_it(policy, cpus, tmp_path, simu
     within = 3 if policy == "credit" else 0.8
     expected = {"x": 75, "y": 25 * 2 / 3, "z": 25 / 3 * 3 / 4, "w": 25 / 3 / 4}
     assert parts(TREE, policy, tmp_path, cpus=cpus) == pytest.approx(expected, abs=within)
+
+
+@pytest.mark.parametrize("workload", [TREE, MOVE.replace("250ms", "5ms")], ids=["tree", "move"])
+@pytest.mark.parametrize("policy", ["cfs", "eevdf"])
+def test_user_threads_have_the_parts_that_the_simulator_gives(workload, policy, tmp_path, simulator, build):
+    """Whatever others take of the CPU: parts are of what these threads had.
+
+    Not of `credit`, which gives each task a period's credits first: it matters how much they had.
+    """
+    program = compile_workload(parse_workload(workload, name="w.toml"), seed=0)
+    (tmp_path / "program").write_bytes(program.data)
+    job = Job(
+        label=policy,
+        policy=build_policy(load_policy(policy), {"groups": 1}),
+        program=tmp_path / "program",
+        records=tmp_path / "records",
+        n_cpus=1,
+        seed=0,
+        tick_ns=1_000_000,
+    )
+    outcome = open_host("uthreads").session(timeout_seconds=60).run(job)
+    assert outcome.error is None
+    tasks = compute_metrics(Timeline(read_records(job.records))).tasks
+    found = dict.fromkeys("xmyzw", 0.0)
+    for pid, run_ns in zip(tasks["task"], tasks["run_ns"], strict=True):
+        found[program.string(int(program.task_rows[pid - 1]["name"]))[0]] += run_ns
+    total_ns = sum(found.values())
+    expected = parts(workload, policy, tmp_path)
+    assert {name: 100 * found[name] / total_ns for name in expected} == pytest.approx(expected, abs=2)
 
 
 @pytest.mark.parametrize("policy", POLICIES)

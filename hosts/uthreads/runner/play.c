@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "groups.h"
 #include "program_file.h"
 #include "runner.h"
 
@@ -100,7 +101,7 @@ static void *play(void *arg)
 	return NULL;
 }
 
-static struct ut_attr attr_of(const struct sl_program_task *task)
+static struct ut_attr attr_of(const struct sl_program_task *task, const struct play *parent)
 {
 	struct ut_attr attr = UT_ATTR_INIT;
 
@@ -119,6 +120,12 @@ static struct ut_attr attr_of(const struct sl_program_task *task)
 	attr.burst_ns = task->burst_ns;
 	attr.is_detached = 1;
 	attr.name = sl_program_string(run.program, task->name);
+	if (task->group_object)
+		attr.cgroup = run.groups[task->group_object - 1];
+	else if (parent)
+		attr.cgroup = parent->thread->core.p.cgroups->dfl_cgrp;
+	else
+		attr.cgroup = bpf_cgroup_from_id(1);
 	if (task->affinity != SL_PROGRAM_NONE) {
 		attr.affinity = (const uint64_t *)(sl_program_values(run.program) + task->affinity);
 		attr.affinity_words = task->affinity_words;
@@ -137,7 +144,7 @@ static struct ut_attr attr_of(const struct sl_program_task *task)
 int play_start(u32 task, struct play *parent)
 {
 	const struct sl_program_task *pt = &sl_program_tasks(run.program)[task];
-	struct ut_attr attr = attr_of(pt);
+	struct ut_attr attr = attr_of(pt, parent);
 	struct play *me = &run.plays[task];
 	struct ut_thread *t;
 	int err;
@@ -214,6 +221,15 @@ static void hook(void)
 	set_hook();
 }
 
+/* Before the policy is loaded, which is told of them then. */
+static int prepare_groups(void)
+{
+	char why[160];
+
+	run.groups = sl_groups_create(run.program, why, sizeof(why));
+	return run.groups ? 0 : ut_fail(-EINVAL, "%s", why);
+}
+
 static void begin(void)
 {
 	ut.on_last = on_last;
@@ -257,11 +273,7 @@ static int open_program(const char *path)
 	run.program = sl_program_file_map(path, why, sizeof(why));
 	if (!run.program)
 		run_fail("usage", 0, "%s", why);
-	else if (sl_program_has_groups(run.program))
-		run_fail("usage", 0, "program %s has groups, which this host lacks", path);
-	else
-		return 0;
-	return -1;
+	return run.program ? 0 : -1;
 }
 
 /* Return: 0; -1 when a task may run nowhere, or there is no memory. */
@@ -318,7 +330,7 @@ void play_run(const struct options *o, struct result *r)
 	ut_topology.smt = groups_of(o->nr_cpus, o->smt);
 	ut_topology.llc = groups_of(o->nr_cpus, o->llc);
 	ut_topology.node = groups_of(o->nr_cpus, o->node);
-	err = ut_run(&config, begin, end);
+	err = ut_run(&config, prepare_groups, begin, end);
 	if (err)
 		run_fail(ut.failed_kind ? "policy" : "usage", ut.failed_pid, "%s", ut_error_text());
 	verbs_close();

@@ -72,8 +72,9 @@ struct run {
 	const void *program;
 	struct play *plays;
 	struct object *objects;
-	sl_lock_t lock; /* all locks and conditions: AWAIT uses both */
-	u32 *arrivals;	/* task numbers by arrival */
+	struct cgroup **groups; /* by object; NULL where it is none */
+	sl_lock_t lock;		/* all locks and conditions: AWAIT uses both */
+	u32 *arrivals;		/* task numbers by arrival */
 	u32 nr_arrivals;
 	u32 next_arrival;
 	int data_fd; /* what `read` and `write` work on */

@@ -365,6 +365,17 @@ static int set(struct sl_player *p, u32 key, u64 value)
 	return err;
 }
 
+static int join(struct sl_player *p, u32 object)
+{
+	int err;
+
+	(void)p;
+	ut_disable();
+	err = ut_cgroup_move_now(ut_self(), run.groups[object]);
+	ut_enable();
+	return err;
+}
+
 const struct sl_player_ops ut_verbs = {
 	.now_ns = now_ns,
 	.run = use_cpu,
@@ -380,6 +391,7 @@ const struct sl_player_ops ut_verbs = {
 	.barrier = barrier,
 	.await = await,
 	.signal = signal_cond,
+	.join = join,
 	.spawn = spawn,
 	.wait = wait_children,
 	.set = set,

@@ -27,8 +27,8 @@ HOST_NAMES = tuple(_CLASSES)
 _MODULES = {name: f"{name}.host" for name in ("guest", "kernel", "linux")}
 #: Those in virtual time: the simulator, natively and as WebAssembly.
 VIRTUAL = ("sim", "wasm")
-#: Those where tasks may be in cgroups, and one may change another.
-SIM_OR_GUEST = (*VIRTUAL, "guest")
+#: Those where one task may change another, and those where they may be in cgroups.
+WITH_CHANGES, WITH_GROUPS = (*VIRTUAL, "guest"), (*VIRTUAL, "uthreads", "guest")
 
 
 def host_named(name: str) -> Host:

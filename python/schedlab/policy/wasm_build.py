@@ -43,7 +43,7 @@ from .wasm_meter import I32, I64, Signature, metered
 #: The simulator's parts of other folders; of hosts/sim it is all but what is for processes.
 SHARED_SOURCES = (
     "core/build.c", "player/objects.c", "player/player.c", "player/program.c",
-    "hosts/common/json_text.c", "hosts/common/options.c", "hosts/common/policy_file.c",
+    "hosts/common/groups.c", "hosts/common/json_text.c", "hosts/common/options.c", "hosts/common/policy_file.c",
 )  # fmt: skip
 FOR_PROCESSES = {"image.c", "main.c", "posix.c", "serve.c", "policy_wasm.c"}
 INCLUDES = ("include", "hosts/common", "hosts/sim", "player")

@@ -35,7 +35,7 @@ from typing import Any
 
 from ..errors import PolicyError, SpecError, SpecFault, UsageError
 from ..files import make_folder, write_text
-from ..hosts.choose import SIM_OR_GUEST, build_for, engine_of
+from ..hosts.choose import WITH_CHANGES, WITH_GROUPS, build_for, engine_of
 from ..model import Execution
 from ..policy.build import BuiltPolicy, need_compiler
 from ..policy.find import Policy, Variant, find_policy, load_policy, parse_settings, policy_name
@@ -200,11 +200,14 @@ def _lacking(workload: Workload, execution: Execution) -> list[str]:
     """What a workload needs that a host does not have."""
     host = execution.host
     changes = any(phase.verb == "change" for task in workload.tasks for phase, _ in walk(task.phases))
-    needs = [("has groups", workload.groups), ("changes tasks from outside", changes)]
+    needs = [
+        ("has groups", workload.groups, WITH_GROUPS),
+        ("changes tasks from outside", changes, WITH_CHANGES),
+    ]
     return [
-        f"workload '{workload.name}' {what}, which --host {host} lacks; hosts that have them: {', '.join(SIM_OR_GUEST)}"
-        for what, is_needed in needs
-        if is_needed and host not in SIM_OR_GUEST
+        f"workload '{workload.name}' {what}, which --host {host} lacks; hosts that have them: {', '.join(having)}"
+        for what, is_needed, having in needs
+        if is_needed and host not in having
     ] + [
         f"workload '{workload.name}' has {what}, which only --host sim has, and not in its sandbox"
         for what in _of_check(workload, execution.host)

@@ -105,6 +105,9 @@ typedef uint64_t ut_id;
 
 typedef void *(*ut_fn)(void *arg);
 
+/* A group of threads; see ut_cgroup(3). */
+typedef struct cgroup ut_cgroup;
+
 struct ut_attr {
 	uint32_t attr_bytes; /* sizeof(struct ut_attr); UT_ATTR_INIT */
 	uint32_t given;	     /* UT_GIVES_*: which of these to use */
@@ -121,10 +124,11 @@ struct ut_attr {
 	uint32_t is_detached; /* it is never joined */
 	size_t stack_bytes;   /* 0: config's; at least 16 KiB and a signal; rounded up */
 	const char *name;     /* copied, cut at 15 characters; NULL: "thread" */
+	ut_cgroup *cgroup;    /* NULL: its creator's */
 };
 
 #define UT_ATTR_INIT \
-	{ sizeof(struct ut_attr), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+	{ sizeof(struct ut_attr), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 #define UT_GIVES_PRIORITY	0x01
 #define UT_GIVES_TICKETS	0x02
@@ -146,7 +150,8 @@ struct ut_attr {
  *
  * Return: 0; -EINVAL for a bad attribute; -EAGAIN when threads_max are there;
  * -ENOMEM when there is no memory, or no mapping left, for its stack; -E2BIG when the
- * policy's map of attributes is full; what its ops.init_task() says.
+ * policy's map of attributes is full; -EBUSY for a group with groups in it; what the policy's
+ * ops.init_task() says.
  */
 int ut_create(ut_id *id, const struct ut_attr *attr, ut_fn fn, void *arg);
 
@@ -226,12 +231,13 @@ int ut_is_cancelled(void);
  * Change what @attr->given and @attr->affinity say of a thread that lives; the
  * policy hears of it. The mask of CPUs changes when affinity is not NULL. May
  * switch. While a mutex lends it a more urgent priority, it keeps that. Return: 0;
- * -ESRCH; -EINVAL; -ENOMEM; -E2BIG: the policy's map of attributes is full.
+ * -ESRCH; -EINVAL, also where its group has none of the CPUs; -ENOMEM; -E2BIG: the
+ * policy's map of attributes is full.
  */
 int ut_setattr(ut_id id, const struct ut_attr *attr);
 
 /* What was given to it so far, by ut_create() and ut_setattr(). Name and affinity are
- * the thread's own, until it is joined. Return: 0; -ESRCH; -EINVAL. */
+ * the thread's own, until it is joined; the group is where it is. Return: 0; -ESRCH; -EINVAL. */
 int ut_getattr(ut_id id, struct ut_attr *attr);
 
 struct ut_stats {
@@ -256,6 +262,50 @@ uint64_t ut_cpu_time_ns(ut_id id);
  * stack. SIGQUIT does the same from outside (Ctrl-\ in a terminal).
  */
 void ut_dump(void);
+
+/* ---- ut_cgroup(3): groups of threads ---------------------------------------- */
+
+/*
+ * A cgroup: what its weight and bandwidth mean is the policy's, which is told of them
+ * (`credit`, `cfs` and `eevdf` go by weights with the knob groups=flat), and nothing else limits
+ * it. Its CPUs hold under each policy. A thread begins in its creator's, or in that of its
+ * attributes; the first one is in the root, which is always there, and has no limits. Threads are in
+ * groups without groups in them, as on Linux, and in the root. A group stays until ut_exit().
+ *
+ * All of these may switch, and return -EPERM while preemption is disabled.
+ */
+
+/**
+ * ut_cgroup_create - make a group
+ * @made: where to put it
+ * @parent: the group that it is in; NULL: the root
+ * @name: copied, cut at 31 characters
+ * @weight: 1 to 10,000; 0: 100, which is usual
+ *
+ * Return: 0; -EINVAL; -EBUSY: threads are in @parent; -ENOSPC: there are 255, or 31 in each
+ * other; -ETIMEDOUT; what the policy's ops.cgroup_init() says.
+ */
+int ut_cgroup_create(ut_cgroup **made, ut_cgroup *parent, const char *name, uint32_t weight);
+
+/* Return: 0; -EINVAL; -ETIMEDOUT. */
+int ut_cgroup_set_weight(ut_cgroup *group, uint32_t weight);
+
+/* In each @period_us it has @quota_us of CPU time; ~0: no limit. Return: 0; -EINVAL; -ETIMEDOUT. */
+int ut_cgroup_set_bandwidth(ut_cgroup *group, uint64_t period_us, uint64_t quota_us);
+
+/*
+ * Its threads run on those of @cpus, bits of CPUs, that they ask for (their affinity), and if that
+ * is none, on all of @cpus; and so those of groups that are made in it. Return: 0; -EINVAL: a CPU
+ * that is not there; -EBUSY: it has threads or groups already; -ETIMEDOUT.
+ */
+int ut_cgroup_set_cpus(ut_cgroup *group, const uint64_t *cpus, uint32_t words);
+
+/*
+ * Move a thread to @group; NULL: the root. It has left a CPU that it may not use there when this
+ * returns. Return: 0; -ESRCH; -EBUSY: there are groups in @group; -ETIMEDOUT; what the policy's
+ * ops.cgroup_prep_move() says, and then it stays where it is.
+ */
+int ut_cgroup_move(ut_id id, ut_cgroup *group);
 
 /* ---- ut_sync(3): waiting for each other ----------------------------------- */
 
