@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -90,7 +91,8 @@ u64 tick_ns(void)
 
 const char *kernel_config(void)
 {
-	static char text[96];
+	static char text[256];
+	struct utsname name;
 	u32 cpu_max = 0;
 	FILE *file = fopen("/sys/devices/system/cpu/kernel_max", "r");
 
@@ -98,12 +100,22 @@ const char *kernel_config(void)
 		cpu_max = 0;
 	if (file)
 		fclose(file);
-	snprintf(text, sizeof(text), "%sCONFIG_HZ=%llu\nCONFIG_NR_CPUS=%u\n",
-#ifdef __x86_64__
-		 "CONFIG_X86_64=y\n",
-#else
-		 "",
-#endif
-		 1000000000ULL / tick_ns(), cpu_max + 1);
+	uname(&name);
+	/* Two are texts of whoever has built it, which no scheduler decides by. */
+	snprintf(text, sizeof(text),
+		 "CONFIG_X86_64=%c\nCONFIG_HZ=%llu\nCONFIG_NR_CPUS=%u\nCONFIG_PREEMPT_RT=%c\n"
+		 "CONFIG_CC_VERSION_TEXT=\"\"\nCONFIG_LOCALVERSION=\"\"\n",
+		 strcmp(name.machine, "x86_64") ? 'n' : 'y', 1000000000ULL / tick_ns(), cpu_max + 1,
+		 strstr(name.version, "PREEMPT_RT") ? 'y' : 'n');
 	return text;
+}
+
+bool kernel_has_config(void)
+{
+	struct utsname name;
+	char path[128];
+
+	uname(&name);
+	snprintf(path, sizeof(path), "/boot/config-%s", name.release);
+	return !access(path, R_OK) || !access("/proc/config.gz", R_OK);
 }

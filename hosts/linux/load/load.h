@@ -89,7 +89,9 @@ int kernel_listen(void);
 void kernel_said(int fd, char *text, u64 text_bytes);
 /* Between two ticks of this kernel. */
 u64 tick_ns(void);
-/* What policies ask of its configuration (`__kconfig`) and the machine can tell, where it has no file of it. */
+/* Whether there is a file of its configuration, where libbpf looks for what policies ask (`__kconfig`), ... */
+bool kernel_has_config(void);
+/* ... and as much of it as schedulers ask for and the machine can tell. */
 const char *kernel_config(void);
 
 /* ---- launch.c: what published schedulers expect ------------------------ */

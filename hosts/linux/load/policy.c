@@ -76,7 +76,8 @@ static int refuse(const char *what, int error)
 struct policy *policy_open(const char *path)
 {
 	struct policy *policy = calloc(1, sizeof(*policy));
-	LIBBPF_OPTS(bpf_object_open_opts, opts, .kconfig = kernel_config());
+	LIBBPF_OPTS(bpf_object_open_opts, opts,
+		    .kconfig = kernel_has_config() ? NULL : kernel_config());
 	struct bpf_map *map;
 
 	said_bytes = 0;

@@ -119,7 +119,7 @@ def compile_object(
     with tempfile.TemporaryDirectory(prefix="build-", dir=result.parent) as scratch:
         said = _make_published(path, text, found, tools, scratch) if tools else _make_own(path, scratch)
         if said != "":
-            raise PolicyError(f"{path} does not compile for Linux:\n{said or 'clang could not be asked'}")
+            raise PolicyError(f"{path} does not compile for Linux:\n{said or f'clang is not to be had, or was not done after {SECONDS_MAX} s'}")
         os.replace(f"{scratch}/policy.bpf.o", result)
     return result
 
@@ -171,7 +171,7 @@ def _make_published(path: Path, text: str, found: Published, tools: Toolchain, s
             objects,
         )
     said = next((error for error in errors if error != ""), "")
-    return said or _run([str(tools.linker), "link", "policy.bpf.o", *objects], folder=scratch)
+    return said if said != "" else _run([str(tools.linker), "link", "policy.bpf.o", *objects], folder=scratch)
 
 
 def _kept(content: Sequence[str], suffix: str) -> Path:

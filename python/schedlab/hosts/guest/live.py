@@ -30,7 +30,7 @@ from typing import BinaryIO
 from ...errors import HostError, UnavailableError
 from ..kernel.boot import ENDS_WITH_US
 from .boot import BOOT_SECONDS_MAX, GuestRunner, GuestSystem
-from .build import build_program
+from .build import build_program, toolchain
 from .frames import Answer, read_frames, write_frames
 from .policies import guest_system, words_of
 
@@ -81,7 +81,8 @@ def run_live(
     """
     _refuse(is_kvm=is_kvm)
     plain, parts = guest_system(kernel=kernel)
-    build_program("load", parts.libbpf)  # there it would take minutes
+    build_program("load", parts.libbpf)  # there it would take minutes, ...
+    toolchain(kernel)  # ... and so would the types of its kernel
     system = LiveSystem(plain.kernel, plain.init, n_cpus, is_counted=False, ram_mib=ram_mib, is_kvm=is_kvm)
     runner = runner or GuestRunner()
     with (
