@@ -23,8 +23,8 @@
  * @knob wakeup_granularity_ns ns 0 1000000000  lead to preempt by (default 1 ms)
  * @knob sleeper_credit_ns ns 0 1000000000  lead of a sleeper (default 3 ms)
  * @knob wakeup_preemption bool 0 1  wake-ups preempt (default 1)
- * @knob groups enum none=0,flat=1  whether cgroups have parts, and divide them by weight, however many
- *       tasks are in them (default none: tasks are alone)
+ * @knob groups enum none=0,flat=1,tree=2  whether cgroups have parts, and divide them by weight, however many
+ *       tasks are in them: in one queue, or with a queue for each (default none: tasks are alone)
  * @shares weight within latency_ns
  * @latency wake-up at once
  * @work-conserving yes  a queued task is taken by the first CPU that is free
@@ -41,9 +41,11 @@
 
 char _license[] SEC("license") = "GPL";
 
-#define CFS_DSQ 0
+#define CFS_DSQ 0 /* with groups=tree that of the root */
 /* No task is put back further: Linux ends a policy when a task waits for 30 s. */
 #define WAIT_NS_MAX 10000000000ULL
+/* Slices of latency_ns on each CPU that a group with too few tasks may be behind; more than it is by waiting. */
+#define LAG_SLICES 8
 
 const volatile u64 latency_ns = 6000000;
 const volatile u64 min_granularity_ns = 750000;
@@ -52,7 +54,7 @@ const volatile u64 sleeper_credit_ns = 3000000;
 const volatile u32 wakeup_preemption = 1;
 const volatile u32 groups = 0;
 
-#include <scx/policy/groups.h>
+#include <scx/policy/group_tree.h>
 
 struct task_ctx {
 	u64 vtime;   /* weighted ns; wraps */
@@ -68,7 +70,8 @@ DEFINE_TASK_CTX(struct task_ctx);
 static struct cpu_ctx {
 	u64 vtime; /* of the running task, at since_ns */
 	u64 since_ns;
-	u64 weight; /* of the running task, see weight_of(); 0: nothing runs */
+	u64 weight; /* of the running task, see queue_weight(); 0: nothing runs */
+	u32 group;  /* whose queue it is from */
 } cpu_ctxs[SCX_CPUS_MAX];
 
 static u64 total_load; /* weight of all runnable and running tasks; atomic */
@@ -92,6 +95,43 @@ static u64 load_now(void)
 	return (groups == GROUPS_NONE ? total_load : groups_of[0].load) * GROUP_SCALE;
 }
 
+/* ---- the queue of a task: the one that there is, or its group's ---------------- */
+
+static u32 queue_of(const struct task_ctx *tc)
+{
+	return groups == GROUPS_TREE ? tc->group.in : CFS_DSQ;
+}
+
+/* Return: its weight among what is in its queue, in 1/GROUP_SCALE. */
+static u64 queue_weight(const struct task_struct *p, const struct task_ctx *tc)
+{
+	return groups == GROUPS_TREE ? p->scx.weight * GROUP_SCALE : weight_of(p, tc);
+}
+
+/* In 1/GROUP_SCALE. */
+static u64 queue_load(const struct task_ctx *tc)
+{
+	const struct group *g = ARRAY_ELEM_PTR(groups_of, queue_of(tc), GROUPS_MAX);
+
+	return groups == GROUPS_TREE && g ? g->load * GROUP_SCALE : load_now();
+}
+
+/* How far its queue has come. */
+static u64 clock_of(const struct task_ctx *tc)
+{
+	const struct group *g = ARRAY_ELEM_PTR(groups_of, queue_of(tc), GROUPS_MAX);
+
+	return groups == GROUPS_TREE && g ? g->clock : vtime_now;
+}
+
+static void advance_clock(const struct task_ctx *tc)
+{
+	if (groups == GROUPS_TREE)
+		tree_begin(tc->group.in, tc->vtime);
+	else if (time_before(vtime_now, tc->vtime))
+		vtime_now = tc->vtime;
+}
+
 static u64 slice_ns_of(const struct task_struct *p, const struct task_ctx *tc)
 {
 	u64 weight = weight_of(p, tc);
@@ -109,13 +149,16 @@ static u64 slice_ns_of(const struct task_struct *p, const struct task_ctx *tc)
  */
 static void charge(struct task_struct *p, struct task_ctx *tc)
 {
-	u64 load = load_now();
-	u64 latest = vtime_now +
-		     weighted(WAIT_NS_MAX * scx_bpf_nr_cpu_ids(), load ? load : GROUP_SCALE);
+	u64 wait_ns_max = WAIT_NS_MAX * scx_bpf_nr_cpu_ids();
+	u64 used_ns = exec_ns_since(p, &tc->exec_ns);
+	u64 load = queue_load(tc);
+	u64 latest = clock_of(tc) + weighted(wait_ns_max, load ? load : GROUP_SCALE);
 
-	tc->vtime += weighted(exec_ns_since(p, &tc->exec_ns), weight_of(p, tc));
+	tc->vtime += weighted(used_ns, queue_weight(p, tc));
 	if (time_after(tc->vtime, latest))
 		tc->vtime = latest;
+	if (groups == GROUPS_TREE)
+		tree_charge(tc->group.in, used_ns, wait_ns_max);
 }
 
 /* Its part of the latency is known now; when it was queued it was another one. */
@@ -128,13 +171,14 @@ static void begin_slice(struct task_struct *p, const struct task_ctx *tc)
 	 * Linux takes a task that ends off its queue and puts it back at the end of
 	 * its slice; new tasks would begin behind that.
 	 */
-	if (!(p->flags & PF_EXITING) && time_before(vtime_now, tc->vtime))
-		vtime_now = tc->vtime;
+	if (!(p->flags & PF_EXITING))
+		advance_clock(tc);
 	if (!cc)
 		return;
 	cc->vtime = tc->vtime;
 	cc->since_ns = scx_bpf_now();
-	cc->weight = weight_of(p, tc);
+	cc->weight = queue_weight(p, tc);
+	cc->group = tc->group.in;
 }
 
 s32 BPF_STRUCT_OPS(cfs_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
@@ -146,19 +190,25 @@ s32 BPF_STRUCT_OPS(cfs_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake
 void BPF_STRUCT_OPS(cfs_runnable, struct task_struct *p, u64 enq_flags)
 {
 	struct task_ctx *tc = task_ctx(p);
-	u64 earliest = vtime_now - sleeper_credit_ns;
-	u64 debit;
+	u32 nr_came;
+	u64 debit, earliest;
 
 	if (!tc)
 		return;
+	/* The virtual time of another queue says nothing in this one. */
+	if (groups == GROUPS_TREE && tc->group.in != tc->group.nr)
+		tc->is_known = false;
 	tc->load = p->scx.weight;
 	__sync_fetch_and_add(&total_load, tc->load);
-	group_enter(&tc->group, tc->load);
+	nr_came = group_enter(&tc->group, tc->load);
+	if (groups == GROUPS_TREE)
+		tree_place(tc->group.in, nr_came, sleeper_credit_ns);
+	earliest = clock_of(tc) - sleeper_credit_ns;
 	if (!tc->is_known) {
 		/* Of a light task it is not known yet how long that would be. */
 		tc->is_known = true;
-		debit = weighted(slice_ns_of(p, tc), weight_of(p, tc));
-		tc->vtime = vtime_now + (debit < latency_ns ? debit : latency_ns);
+		debit = weighted(slice_ns_of(p, tc), queue_weight(p, tc));
+		tc->vtime = clock_of(tc) + (debit < latency_ns ? debit : latency_ns);
 	} else if ((enq_flags & SCX_ENQ_WAKEUP) && time_before(tc->vtime, earliest)) {
 		tc->vtime = earliest;
 	}
@@ -174,16 +224,22 @@ void BPF_STRUCT_OPS(cfs_quiescent, struct task_struct *p, u64 deq_flags)
 	group_leave(&tc->group);
 }
 
-/* A task was woken on @cpu, with virtual time @vtime. */
-static void maybe_preempt(s32 cpu, u64 vtime, u64 weight)
+/* @tc, with @weight in its queue, was woken on @cpu. */
+static void maybe_preempt(s32 cpu, const struct task_ctx *tc, u64 weight)
 {
 	struct cpu_ctx *cc = ARRAY_ELEM_PTR(cpu_ctxs, cpu, SCX_CPUS_MAX);
 	u64 running_weight = cc ? cc->weight : 0;
+	u64 vtime = tc->vtime, running;
 
 	if (!cc || !running_weight)
 		return;
+	running = cc->vtime;
+	if (groups == GROUPS_TREE) {
+		tree_climb(tc->group.in, path_of(cc->group), &vtime, &weight);
+		tree_climb(cc->group, path_of(tc->group.in), &running, &running_weight);
+	}
 	if (time_before(vtime + weighted(wakeup_granularity_ns, weight),
-			cc->vtime + weighted(scx_bpf_now() - cc->since_ns, running_weight)))
+			running + weighted(scx_bpf_now() - cc->since_ns, running_weight)))
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }
 
@@ -192,26 +248,38 @@ void BPF_STRUCT_OPS(cfs_enqueue, struct task_struct *p, u64 enq_flags)
 	struct task_ctx *tc = task_ctx(p);
 	u64 vtime = tc ? tc->vtime : vtime_now;
 
-	scx_bpf_dsq_insert_vtime(p, CFS_DSQ, latency_ns, vtime, enq_flags);
+	scx_bpf_dsq_insert_vtime(p, tc ? queue_of(tc) : CFS_DSQ, latency_ns, vtime, enq_flags);
 	if (!kick_idle_cpu(p, enq_flags) && wakeup_preemption && (enq_flags & SCX_ENQ_WAKEUP) && tc)
-		maybe_preempt(scx_bpf_task_cpu(p), vtime, weight_of(p, tc));
+		maybe_preempt(scx_bpf_task_cpu(p), tc, queue_weight(p, tc));
 }
 
-/* @prev is in no queue: it is compared with the first task of the queue. */
+/* Take what is first on @cpu, unless @rival is (NULL: there is none). Return: whether a task was taken. */
+static bool take(s32 cpu, const struct task_ctx *rival)
+{
+	struct tree_rival r = { .slice_ns = latency_ns, .nr = TREE_EMPTY };
+
+	if (groups != GROUPS_TREE)
+		return (!rival || is_queued_before(CFS_DSQ, cpu, rival->vtime + 1)) &&
+		       scx_bpf_dsq_move_to_local(CFS_DSQ);
+	if (rival)
+		r = (struct tree_rival){ rival->vtime, rival->load, latency_ns, rival->group.in };
+	return tree_take(cpu, &r, LAG_SLICES * latency_ns * scx_bpf_nr_cpu_ids());
+}
+
+/* @prev is in no queue: it is compared with what is. */
 void BPF_STRUCT_OPS(cfs_dispatch, s32 cpu, struct task_struct *prev)
 {
 	struct task_ctx *tc = prev_task_ctx(prev, cpu);
 	bool has_yielded;
 
 	if (!prev || !tc) {
-		scx_bpf_dsq_move_to_local(CFS_DSQ);
+		take(cpu, NULL);
 		return;
 	}
 	charge(prev, tc);
 	has_yielded = tc->has_yielded;
 	tc->has_yielded = false;
-	if ((has_yielded || is_queued_before(CFS_DSQ, cpu, tc->vtime + 1)) &&
-	    scx_bpf_dsq_move_to_local(CFS_DSQ))
+	if (take(cpu, has_yielded ? NULL : tc))
 		return;
 	/* It continues, with the policy's slice and not of the kernel's length. */
 	begin_slice(prev, tc);
@@ -224,6 +292,8 @@ void BPF_STRUCT_OPS(cfs_running, struct task_struct *p)
 	if (!tc)
 		return;
 	tc->exec_ns = p->se.sum_exec_runtime;
+	if (groups == GROUPS_TREE)
+		tree_count_running(tc->group.in, true);
 	begin_slice(p, tc);
 }
 
@@ -232,8 +302,11 @@ void BPF_STRUCT_OPS(cfs_stopping, struct task_struct *p, bool runnable)
 	struct task_ctx *tc = task_ctx(p);
 	struct cpu_ctx *cc = ARRAY_ELEM_PTR(cpu_ctxs, scx_bpf_task_cpu(p), SCX_CPUS_MAX);
 
-	if (tc)
+	if (tc) {
 		charge(p, tc);
+		if (groups == GROUPS_TREE)
+			tree_count_running(tc->group.in, false);
+	}
 	if (cc)
 		cc->weight = 0;
 }
@@ -259,7 +332,7 @@ DEFINE_GROUP_OPS(cfs)
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(cfs_init)
 {
-	return scx_bpf_create_dsq(CFS_DSQ, -1);
+	return create_dsqs(groups == GROUPS_TREE ? GROUPS_MAX : 1);
 }
 
 SCX_OPS_DEFINE(cfs_ops,

@@ -30,7 +30,7 @@
  *       longest queue, push from the longest to the shortest each period (default pull)
  * @knob wakeup_boost bool 0 1  boost (default 1)
  * @knob groups enum none=0,flat=1  whether cgroups have parts, and divide them by weight, however many
- *       tasks are in them (default none: tasks are alone)
+ *       tasks are in them, as Xen's domains do among their active CPUs (default none: tasks are alone)
  * @work-conserving no  pulling leaves two waiting, push waits for a period, caps park
  * @starvation-free no  tasks that are boosted again and again keep those in UNDER waiting
  * @source L. Cherkasova, D. Gupta and A. Vahdat, Comparison of the three CPU

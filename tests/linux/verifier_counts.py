@@ -46,6 +46,10 @@ KNOB_VARIANTS = {
     "priority without-ageing": {"ageing_ns": 0},
     "priority inheriting": {"inherit_ns": 10_000_000},
     "cfs without-preemption": {"wakeup_preemption": 0},
+    "cfs flat": {"groups": 1},
+    "cfs tree": {"groups": 2},
+    "credit flat": {"groups": 1},
+    "eevdf flat": {"groups": 1},
 }
 
 

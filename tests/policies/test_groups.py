@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Policies with `groups=flat`: a cgroup has its part by weight, however many tasks are in it."""
+"""Policies with `groups`: a cgroup has its part by weight, however many tasks are in it."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from schedlab.records.file import read_records
 from schedlab.workload.spec import parse_workload
 
 POLICIES = ("cfs", "eevdf", "credit")
+TREES = ("cfs",)
+MODES = [(policy, "flat") for policy in POLICIES] + [(policy, "tree") for policy in TREES]
 HEAD = """
 [workload]
 title = "Groups in groups"
@@ -87,6 +89,80 @@ group = "b"
 phases = [{run = "10s"}]
 """
 )
+#: Group a always has something to run, but for its tasks `s` that sleep in turn.
+SLEEPERS = (
+    HEAD
+    + """
+[[group]]
+name = "a"
+[[group]]
+name = "b"
+
+[[task]]
+name = "h"
+group = "a"
+phases = [{run = "10s"}]
+[[task]]
+name = "s"
+group = "a"
+count = 8
+phases = [{loop = "forever", do = [{run = "2ms"}, {sleep = "20ms"}]}]
+[[task]]
+name = "x"
+group = "b"
+phases = [{run = "10s"}]
+"""
+)
+#: Until 2 s group a can use one CPU, and is worth nearly two.
+FEW = (
+    HEAD
+    + """
+[[group]]
+name = "a"
+weight = 1000
+[[group]]
+name = "b"
+
+[[task]]
+name = "h"
+group = "a"
+phases = [{run = "10s"}]
+[[task]]
+name = "l"
+group = "a"
+count = 3
+arrival = "3s"
+phases = [{run = "10s"}]
+[[task]]
+name = "x"
+group = "b"
+count = 2
+phases = [{run = "10s"}]
+"""
+)
+#: The first task of group a's queue may not run on CPU 1, and that group is first.
+BOUND = (
+    HEAD
+    + """
+[[group]]
+name = "a"
+weight = 10000
+[[group]]
+name = "b"
+
+[[task]]
+name = "p"
+group = "a"
+count = 2
+affinity = [0]
+phases = [{run = "10s"}]
+[[task]]
+name = "x"
+group = "b"
+count = 2
+phases = [{run = "10s"}]
+"""
+)
 
 
 def parts(workload: str, policy: str, tmp_path, groups: str = "flat", cpus: int = 1) -> dict[str, float]:
@@ -100,13 +176,13 @@ def parts(workload: str, policy: str, tmp_path, groups: str = "flat", cpus: int 
     return {name: 100 * run_ns / total_ns for name, run_ns in by_name.iter_rows()}
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize(("policy", "groups"), MODES)
 @pytest.mark.parametrize("cpus", [1, 2])
-def test_a_group_has_its_part_and_so_has_each_in_it(policy, cpus, tmp_path, simulator):
+def test_a_group_has_its_part_and_so_has_each_in_it(policy, groups, cpus, tmp_path, simulator):
     """Credit begins with a period's credits for each task, and its slices are long."""
     within = 3 if policy == "credit" else 0.8
     expected = {"x": 75, "y": 25 * 2 / 3, "z": 25 / 3 * 3 / 4, "w": 25 / 3 / 4}
-    assert parts(TREE, policy, tmp_path, cpus=cpus) == pytest.approx(expected, abs=within)
+    assert parts(TREE, policy, tmp_path, groups, cpus=cpus) == pytest.approx(expected, abs=within)
 
 
 @pytest.mark.parametrize("workload", [TREE, MOVE.replace("250ms", "5ms")], ids=["tree", "move"])
@@ -145,12 +221,62 @@ def test_without_the_knob_tasks_are_alone(policy, tmp_path, simulator):
     assert parts(TREE, policy, tmp_path, groups="none") == pytest.approx(expected, abs=2.5)
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-def test_a_task_that_moves_takes_its_part_along(policy, tmp_path, simulator):
+@pytest.mark.parametrize(("policy", "groups"), MODES)
+def test_a_task_that_moves_takes_its_part_along(policy, groups, tmp_path, simulator):
     """Until 2 s an eighth each is a's and a half is y's; then a sixth each, and a quarter for m and y."""
     expected = {
         "x": (3 / 8 + 3 / 6) / 2 * 100,
         "m": (1 / 8 + 1 / 4) / 2 * 100,
         "y": (1 / 2 + 1 / 4) / 2 * 100,
     }
-    assert parts(MOVE, policy, tmp_path) == pytest.approx(expected, abs=2.5)
+    assert parts(MOVE, policy, tmp_path, groups) == pytest.approx(expected, abs=2.5)
+
+
+@pytest.mark.parametrize("policy", TREES)
+def test_sleepers_gain_nothing_for_a_group_that_never_sleeps(policy, tmp_path, simulator):
+    """In one queue each of them has a sleeper's credit; in a tree their group has none."""
+    assert parts(SLEEPERS, policy, tmp_path, "tree")["x"] == pytest.approx(50, abs=0.5)
+    assert parts(SLEEPERS, policy, tmp_path, "flat")["x"] < 45
+
+
+@pytest.mark.parametrize("policy", TREES)
+def test_cpus_that_run_at_the_same_time_do_not_all_take_the_same_group(policy, tmp_path, simulator):
+    """With ticks of 10 ms z and w have equal parts where both CPUs take a task of b2 at once."""
+    found = parts(TREE.replace('tick = "1ms"', 'tick = "10ms"'), policy, tmp_path, "tree", cpus=2)
+    assert found["z"] / found["w"] == pytest.approx(3, abs=0.2)
+
+
+@pytest.mark.parametrize("policy", TREES)
+def test_a_group_makes_up_for_little_of_what_it_could_not_use(policy, tmp_path, simulator):
+    """For 3 s it had 0.8 CPUs less than its part; 100 ms of b's one are 1 s of its own, on two CPUs."""
+    path = tmp_path / "w.toml"
+    path.write_text(FEW)
+    result = schedlab.run(str(path), policy, set={f"{policy}.groups": "tree"}, cpus=2)
+    waits = result.tasks.filter(pl.col("name").str.starts_with("x"))["wait_ns_max"]
+    assert waits.max() < 600_000_000
+
+
+@pytest.mark.parametrize("policy", TREES)
+def test_a_task_that_may_not_run_here_keeps_no_other_from_it(policy, tmp_path, simulator):
+    assert parts(BOUND, policy, tmp_path, "tree", cpus=2) == pytest.approx({"p": 50, "x": 50}, abs=1)
+
+
+@pytest.mark.parametrize("policy", TREES)
+def test_more_groups_and_levels_than_there_are_queues(policy, tmp_path, simulator):
+    """The tasks of the others count as their parents'; what is left has its part."""
+    wide = [
+        f'[[group]]\nname = "g{i}"\n[[task]]\nname = "t{i}"\ngroup = "g{i}"\nphases = [{{run = "1ms"}}]\n'
+        for i in range(80)
+    ]
+    deep = ['[[group]]\nname = "d0"\n'] + [
+        f'[[group]]\nname = "d{i}"\nparent = "d{i - 1}"\n' for i in range(1, 20)
+    ]
+    last = '[[task]]\nname = "last"\ngroup = "d19"\nphases = [{run = "10s"}]\n'
+    other = '[[group]]\nname = "o"\n[[task]]\nname = "o"\ngroup = "o"\nphases = [{run = "10s"}]\n'
+    assert parts(HEAD + "".join(wide) + last.replace("d19", "g79"), policy, tmp_path, "tree").keys() == {
+        "t",
+        "l",
+    }
+    assert parts(HEAD + "".join(deep) + last + other, policy, tmp_path, "tree") == pytest.approx(
+        {"l": 50, "o": 50}, abs=0.5
+    )

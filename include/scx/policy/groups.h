@@ -9,10 +9,11 @@
  *
  * and so on for each group further up: one queue of all tasks then does what a tree of
  * queues would do ("flat"), but for what changes while a task waits, which counts from
- * its next charge on.
+ * its next charge on, and but for sleepers: each task is placed as one, though the rest of
+ * its group went on. A tree of queues is in group_tree.h.
  *
- * Included after the knob `groups`. Of more than GROUPS_MAX cgroups at once the tasks of
- * the others count as their parents'.
+ * Included after the knob `groups`. Of more than GROUPS_MAX cgroups at once, and of more
+ * than GROUP_LEVELS_MAX levels with the root, the tasks of the others count as their parents'.
  * Read next: policies/cfs.bpf.c, a user.
  */
 #ifndef SCX_POLICY_GROUPS_H
@@ -20,7 +21,7 @@
 
 #include <scx/common.bpf.h>
 
-enum { GROUPS_NONE, GROUPS_FLAT };
+enum { GROUPS_NONE, GROUPS_FLAT, GROUPS_TREE };
 
 #define GROUPS_MAX 64
 #define GROUP_LEVELS_MAX 16
@@ -37,7 +38,11 @@ private(GROUPS) struct bpf_spin_lock groups_lock;
 /* The first is the root's. groups_lock protects them, but for reads, which may be late. */
 static struct group {
 	u64 weight;
-	u64 load; /* weight of what is runnable in it; 0: it does not count in its parent */
+	u64 load;	/* weight of what is runnable in it; 0: it does not count in its parent */
+	u64 path;	/* a bit for its number, and for each group above it but the root */
+	u64 vtime;	/* with a tree: in its parent's queue, weighted ns; wraps */
+	u64 clock;	/* with a tree: how far its own queue has come, weighted ns; wraps */
+	u32 nr_running; /* with a tree: tasks on CPUs now */
 	u32 parent;
 	bool is_used;
 } groups_of[GROUPS_MAX];
@@ -49,8 +54,11 @@ struct {
 	__type(value, u32);
 } group_numbers SEC(".maps");
 
-/* Add @weight to what is runnable in group @nr, or take it out. Context: groups_lock is held. */
-static __always_inline void count_load(u32 nr, u64 weight, bool comes)
+/*
+ * Add @weight to what is runnable in group @nr, or take it out. Return: how many groups, from @nr
+ * upwards, had nothing runnable before. Context: groups_lock is held.
+ */
+static __always_inline u32 count_load(u32 nr, u64 weight, bool comes)
 {
 	u32 i;
 
@@ -59,27 +67,31 @@ static __always_inline void count_load(u32 nr, u64 weight, bool comes)
 		bool is_first;
 
 		if (!g)
-			return;
+			return i;
 		is_first = !g->load;
 		g->load = comes ? g->load + weight : g->load - weight;
 		/* Only as it comes, or has nothing any more, its parent is concerned. */
 		if (!nr || (comes ? !is_first : g->load > 0))
-			return;
+			return i;
 		weight = g->weight;
 		nr = g->parent;
 	}
+	return i;
 }
 
-/* For ops.runnable. */
-static void group_enter(struct group_task *t, u64 weight)
+/* For ops.runnable. Return: as count_load(). */
+static u32 group_enter(struct group_task *t, u64 weight)
 {
+	u32 nr_came;
+
 	if (groups == GROUPS_NONE)
-		return;
+		return 0;
 	t->in = t->nr;
 	t->weight = weight;
 	bpf_spin_lock(&groups_lock);
-	count_load(t->in, weight, true);
+	nr_came = count_load(t->in, weight, true);
 	bpf_spin_unlock(&groups_lock);
+	return nr_came;
 }
 
 /* For ops.quiescent. */
@@ -135,12 +147,16 @@ static void group_init_task(struct group_task *t, struct scx_init_task_args *arg
 /* Context: groups_lock is held. Return: a free place for a group; 0: there is none. */
 static __always_inline u32 take_group(u32 parent, u64 weight)
 {
+	const struct group *above = ARRAY_ELEM_PTR(groups_of, parent, GROUPS_MAX);
 	u32 nr;
 
-	for (nr = 1; nr < GROUPS_MAX; nr++) {
+	for (nr = 1; nr < GROUPS_MAX && above; nr++) {
 		if (groups_of[nr].is_used)
 			continue;
-		groups_of[nr] = (struct group){ weight, 0, parent, true };
+		groups_of[nr] = (struct group){ .weight = weight,
+						.path = above->path | 1ULL << nr,
+						.parent = parent,
+						.is_used = true };
 		return nr;
 	}
 	return 0;
@@ -163,7 +179,7 @@ static s32 group_init(struct cgroup *cgrp, u64 weight)
 		bpf_cgroup_release(parent);
 	}
 	bpf_spin_lock(&groups_lock);
-	nr = take_group(parent_nr, weight);
+	nr = cgrp->level < GROUP_LEVELS_MAX ? take_group(parent_nr, weight) : 0;
 	bpf_spin_unlock(&groups_lock);
 	*number = nr ? nr : parent_nr;
 	return 0;
