@@ -40,8 +40,9 @@
  * @knob tick enum slice=0,group=1  when a tick takes the CPU: when the running task has used its slice, or
  *       also when it is not eligible any more, as in a cgroup beside other runnable tasks, whose ticks
  *       have Linux choose anew in all groups (default slice)
- * @knob groups enum none=0,flat=1  whether cgroups have parts, and divide them by weight, however many
- *       tasks are in them (default none: tasks are alone)
+ * @knob groups enum none=0,flat=1,tree=2  whether cgroups have parts, and divide them by weight, however many
+ *       tasks are in them: in one queue, or with a queue for each, where no task that sleeps and owes is
+ *       counted, and one of another group preempts what is not eligible (default none: tasks are alone)
  * @shares weight within slice_ns
  * @latency wake-up within slice_ns
  * @work-conserving yes  a queued task is taken by the first CPU that is free
@@ -62,7 +63,7 @@ enum { SLICE_SAME, SLICE_BURST, SLICE_PRIORITY };
 enum { TICK_SLICE, TICK_GROUP };
 enum { PREEMPT_NEVER, PREEMPT_LINUX, PREEMPT_ANY, PREEMPT_BATCH };
 
-#define EEVDF_DSQ 0
+#define EEVDF_DSQ 0 /* with groups=tree that of the root */
 #define FORGIVE_PASSES_MAX 4
 
 const volatile u64 slice_ns = 3000000;
@@ -72,6 +73,7 @@ const volatile u32 tick = TICK_SLICE;
 const volatile u32 groups = 0;
 
 #include <scx/policy/eevdf_lag.h>
+#include <scx/policy/eevdf_tree.h>
 
 /* What runs on a CPU; other CPUs read it without a lock, and may be a slice late. */
 static struct cpu_ctx {
@@ -81,6 +83,7 @@ static struct cpu_ctx {
 	u64 deadline;
 	u64 protected_v; /* until then it is not preempted while it is eligible */
 	u64 slice_ns;	 /* 0: nothing runs */
+	u32 group;
 } cpu_ctxs[SCX_CPUS_MAX];
 
 /* ---- the way to a queue ------------------------------------------------------- */
@@ -95,6 +98,9 @@ void BPF_STRUCT_OPS(eevdf_runnable, struct task_struct *p, u64 enq_flags)
 	/* Else it has slept somewhere before, under this policy or not. */
 	if (enq_flags & SCX_ENQ_WAKEUP)
 		tc->is_new = false;
+	/* Its lag in another queue says nothing in this one. */
+	if (groups == GROUPS_TREE && tc->group.in != tc->group.nr)
+		tc->lag = 0;
 	group_enter(&tc->group, p->scx.weight);
 	join(p, tc);
 }
@@ -131,7 +137,7 @@ static bool is_next(s32 cpu, const struct task_ctx *tc, u64 mean)
 
 	if (eevdf_is_delayed_first(mean, tc->deadline))
 		return false;
-	bpf_for_each(scx_dsq, p, EEVDF_DSQ, 0) {
+	bpf_for_each(scx_dsq, p, queue_of(tc), 0) {
 		struct task_ctx *other = task_ctx(p);
 
 		if (!time_before(p->scx.dsq_vtime, tc->deadline))
@@ -140,6 +146,24 @@ static bool is_next(s32 cpu, const struct task_ctx *tc, u64 mean)
 			return false;
 	}
 	return true;
+}
+
+/* Whether the group of @tc, or @tc beside a group, takes the CPU of @cc: if that is not eligible any more. */
+static bool preempts_group(const struct task_ctx *tc, const struct cpu_ctx *cc)
+{
+	struct tree_entity woken = { tc->v, tc->deadline, tc->weight, tc->group.in };
+	struct tree_entity runs = { cc->v, cc->deadline, cc->weight, cc->group };
+	u64 mean;
+
+	climb(&woken, path_of(cc->group));
+	climb(&runs, path_of(tc->group.in));
+	if (time_after(tc->charged_ns, cc->charged_ns))
+		runs.v += vtime_of(tc->charged_ns - cc->charged_ns, runs.weight ? runs.weight : 1);
+	mean = mean_of(woken.nr, tc->charged_ns);
+	if (!is_entity_eligible(&woken, mean))
+		return false;
+	return !is_entity_eligible(&runs, mean) ||
+	       (preempt == PREEMPT_ANY && time_before(woken.deadline, runs.deadline));
 }
 
 /*
@@ -161,7 +185,7 @@ static void maybe_preempt(s32 cpu, const struct task_ctx *tc)
 	if (preempt == PREEMPT_NEVER || !cc || !cc->slice_ns || !cc->weight)
 		return;
 	/* @tc is not in the queue yet. Linux asks again if two or more were there. */
-	if (preempt == PREEMPT_BATCH && !scx_bpf_dsq_nr_queued(EEVDF_DSQ) && !nr_delayed)
+	if (preempt == PREEMPT_BATCH && !scx_bpf_dsq_nr_queued(queue_of(tc)) && !nr_delayed)
 		return;
 	v = running_v(cc, tc->charged_ns);
 	if (time_before_eq(cc->protected_v, v)) {
@@ -171,7 +195,12 @@ static void maybe_preempt(s32 cpu, const struct task_ctx *tc)
 	}
 	if (preempt == PREEMPT_BATCH)
 		return;
-	mean = mean_of(tc->charged_ns);
+	if (groups == GROUPS_TREE && tc->group.in != cc->group) {
+		if (preempts_group(tc, cc))
+			scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+		return;
+	}
+	mean = mean_of(queue_of(tc), tc->charged_ns);
 	if (!is_eligible(tc, mean) || !is_next(cpu, tc, mean))
 		return;
 	if (time_before_eq(v, mean + vtime_of(SLICE_SLACK_NS, cc->weight))) {
@@ -194,7 +223,7 @@ void BPF_STRUCT_OPS(eevdf_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	}
 	tc->has_yielded = false;
-	scx_bpf_dsq_insert_vtime(p, EEVDF_DSQ, tick == TICK_GROUP ? 1 : slice_left_ns(tc),
+	scx_bpf_dsq_insert_vtime(p, queue_of(tc), tick == TICK_GROUP ? 1 : slice_left_ns(tc),
 				 tc->deadline, enq_flags);
 	if (kick_idle_cpu(p, enq_flags))
 		return;
@@ -216,49 +245,62 @@ static void note_running(s32 cpu, const struct task_ctx *tc)
 	cc->weight = tc->weight;
 	cc->deadline = tc->deadline;
 	cc->slice_ns = tc->slice_ns;
+	cc->group = tc->group.in;
 }
 
 /*
- * Take the first task that is eligible and may run on @cpu, unless the deadline of
- * @rival comes before its own. Return: whether there was one.
+ * Take the first task of a queue that is eligible and may run on @cpu, unless the deadline
+ * of @rival comes before its own. Return: whether there was one.
  */
-static bool take_eligible(s32 cpu, u64 mean, const struct task_ctx *rival)
+static bool take_eligible(u32 queue, s32 cpu, u64 mean, const struct task_ctx *rival)
 {
 	struct task_struct *p;
+	bool is_taken = false;
 
-	bpf_for_each(scx_dsq, p, EEVDF_DSQ, 0) {
+	bpf_for_each(scx_dsq, p, queue, 0) {
 		struct task_ctx *tc = task_ctx(p);
 
 		if (rival && time_before(rival->deadline, p->scx.dsq_vtime))
-			return false;
+			break;
 		if (!tc || !is_eligible(tc, mean) || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
 			continue;
-		if (scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0))
-			return true;
+		is_taken = scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0);
+		if (is_taken)
+			break;
 	}
-	return false;
+	return is_taken;
+}
+
+/* With groups=tree. Return: whether a task was taken; if not, @rival runs on (NULL: there is none). */
+static bool take_from_tree(s32 cpu, const struct task_ctx *rival)
+{
+	u32 queue = choose_queue(cpu, rival);
+
+	if (queue == TREE_RIVAL)
+		return false;
+	if (queue < GROUPS_MAX && (take_eligible(queue, cpu, mean_of(queue, scx_bpf_now()), NULL) ||
+				   scx_bpf_dsq_move_to_local(queue)))
+		return true;
+	return !rival && move_first_to_local(GROUPS_MAX);
 }
 
 /*
- * Take delayed tasks off that Linux would choose before @rival and the queue, as often
- * as that makes others eligible.
+ * Take delayed tasks off that Linux would choose before the queue and the task that would
+ * run on (@weight 0: there is none), as often as that makes others eligible. Not static:
+ * see eevdf_forgive().
  */
-static void forgive_first(s32 cpu, struct task_struct *prev, const struct task_ctx *prev_tc)
+__noinline u32 eevdf_forgive_first(s32 cpu, u64 v, u64 weight, u64 prev_deadline)
 {
 	u64 now_ns = scx_bpf_now();
 
-	if (!prev && !scx_bpf_dsq_nr_queued(EEVDF_DSQ)) {
-		eevdf_forgive(now_ns, FORGIVE_ALL, 0);
-		return;
-	}
 	for (u32 i = 0; i < FORGIVE_PASSES_MAX; i++) {
 		u32 which = FORGIVE_ELIGIBLE;
-		u64 mean = mean_of(now_ns), deadline = 0;
+		u64 mean = mean_of(EEVDF_DSQ, now_ns), deadline = 0;
 		struct task_struct *p;
 
-		if (prev_tc && is_eligible(prev_tc, mean)) {
+		if (weight && is_eligible_at(v, weight, mean)) {
 			which = FORGIVE_EARLIER;
-			deadline = prev_tc->deadline;
+			deadline = prev_deadline;
 		}
 		bpf_for_each(scx_dsq, p, EEVDF_DSQ, 0) {
 			struct task_ctx *tc = task_ctx(p);
@@ -274,6 +316,7 @@ static void forgive_first(s32 cpu, struct task_struct *prev, const struct task_c
 		if (!eevdf_forgive(now_ns, which, deadline))
 			break;
 	}
+	return 0;
 }
 
 /* Whether a tick of a group leaves @tc the CPU: within the slice with which it got that, while it is eligible. */
@@ -282,7 +325,8 @@ static bool is_protected(s32 cpu, const struct task_ctx *tc)
 	const struct cpu_ctx *cc = ARRAY_ELEM_PTR(cpu_ctxs, cpu, SCX_CPUS_MAX);
 
 	return tick == TICK_GROUP && cc && !tc->has_yielded &&
-	       time_before(tc->v, cc->protected_v) && is_eligible(tc, mean_of(scx_bpf_now()));
+	       time_before(tc->v, cc->protected_v) &&
+	       is_eligible(tc, mean_of(queue_of(tc), scx_bpf_now()));
 }
 
 /*
@@ -304,12 +348,21 @@ void BPF_STRUCT_OPS(eevdf_dispatch, s32 cpu, struct task_struct *prev)
 			return;
 		}
 	}
-	if (nr_delayed)
-		forgive_first(cpu, tc ? prev : NULL, tc && !tc->has_yielded ? tc : NULL);
-	if (scx_bpf_dsq_nr_queued(EEVDF_DSQ) > 0) {
-		mean = mean_of(scx_bpf_now());
+	if (groups == GROUPS_TREE) {
+		if (take_from_tree(cpu, tc && !tc->has_yielded ? tc : NULL))
+			return;
+	} else if (nr_delayed) {
+		if (!tc && !scx_bpf_dsq_nr_queued(EEVDF_DSQ))
+			eevdf_forgive(scx_bpf_now(), FORGIVE_ALL, 0);
+		else
+			eevdf_forgive_first(cpu, tc ? tc->v : 0,
+					    tc && !tc->has_yielded ? tc->weight : 0,
+					    tc ? tc->deadline : 0);
+	}
+	if (groups != GROUPS_TREE && scx_bpf_dsq_nr_queued(EEVDF_DSQ) > 0) {
+		mean = mean_of(EEVDF_DSQ, scx_bpf_now());
 		takes_part = tc && !tc->has_yielded && is_eligible(tc, mean);
-		if (take_eligible(cpu, mean, takes_part ? tc : NULL))
+		if (take_eligible(EEVDF_DSQ, cpu, mean, takes_part ? tc : NULL))
 			return;
 		if (!takes_part && scx_bpf_dsq_move_to_local(EEVDF_DSQ))
 			return;
@@ -336,9 +389,7 @@ void BPF_STRUCT_OPS(eevdf_running, struct task_struct *p)
 	tc->exec_ns = p->se.sum_exec_runtime;
 	tc->charged_ns = now_ns;
 	bpf_spin_lock(&eevdf_lock);
-	nr_running++;
-	since_ns += now_ns;
-	updated_ns = now_ns;
+	groups_run(queue_of(tc), now_ns, true);
 	bpf_spin_unlock(&eevdf_lock);
 	note_running(cpu, tc);
 }
@@ -352,8 +403,7 @@ void BPF_STRUCT_OPS(eevdf_stopping, struct task_struct *p, bool runnable)
 		return;
 	charge(p, tc);
 	bpf_spin_lock(&eevdf_lock);
-	nr_running--;
-	since_ns -= tc->charged_ns;
+	groups_run(queue_of(tc), tc->charged_ns, false);
 	bpf_spin_unlock(&eevdf_lock);
 	cc = ARRAY_ELEM_PTR(cpu_ctxs, scx_bpf_task_cpu(p), SCX_CPUS_MAX);
 	if (cc)
@@ -393,7 +443,7 @@ void BPF_STRUCT_OPS(eevdf_exit_task, struct task_struct *p, struct scx_exit_task
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(eevdf_init)
 {
-	return scx_bpf_create_dsq(EEVDF_DSQ, -1);
+	return create_dsqs(groups == GROUPS_TREE ? GROUPS_MAX : 1);
 }
 
 SCX_OPS_DEFINE(eevdf_ops,

@@ -50,6 +50,7 @@ KNOB_VARIANTS = {
     "cfs tree": {"groups": 2},
     "credit flat": {"groups": 1},
     "eevdf flat": {"groups": 1},
+    "eevdf tree": {"groups": 2},
 }
 
 

@@ -18,7 +18,7 @@ from schedlab.records.file import read_records
 from schedlab.workload.spec import parse_workload
 
 POLICIES = ("cfs", "eevdf", "credit")
-TREES = ("cfs",)
+TREES = ("cfs", "eevdf")
 MODES = [(policy, "flat") for policy in POLICIES] + [(policy, "tree") for policy in TREES]
 HEAD = """
 [workload]

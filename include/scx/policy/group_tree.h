@@ -23,7 +23,8 @@
  * keeps no other from it. No call of a queue is allowed under groups_lock: where another
  * CPU was faster meanwhile, any task will do.
  *
- * Included after groups.h. Read next: policies/cfs.bpf.c.
+ * Read next: policies/cfs.bpf.c; scx/policy/eevdf_tree.h, another order for which only
+ * the paths and what is ready are used from here.
  */
 #ifndef SCX_POLICY_GROUP_TREE_H
 #define SCX_POLICY_GROUP_TREE_H
@@ -42,12 +43,12 @@ struct tree_rival {
 };
 
 /* Whether group @nr is one of @path. The root always is. */
-static bool is_on_path(u32 nr, u64 path)
+static inline bool is_on_path(u32 nr, u64 path)
 {
 	return !nr || (path >> (nr % GROUPS_MAX) & 1);
 }
 
-static u64 path_of(u32 nr)
+static inline u64 path_of(u32 nr)
 {
 	const struct group *g = ARRAY_ELEM_PTR(groups_of, nr, GROUPS_MAX);
 
@@ -55,13 +56,13 @@ static u64 path_of(u32 nr)
 }
 
 /* CPU time by a weight, 100 of which leave it as it is. */
-static u64 tree_weighted(u64 ns, u64 weight)
+static inline u64 tree_weighted(u64 ns, u64 weight)
 {
 	return ns * 100 / (weight ? weight : 1);
 }
 
 /* For ops.runnable: @nr_came groups, from @nr upwards, had nothing runnable. */
-static void tree_place(u32 nr, u32 nr_came, u64 credit)
+static inline void tree_place(u32 nr, u32 nr_came, u64 credit)
 {
 	u32 i;
 
@@ -86,7 +87,7 @@ static void tree_place(u32 nr, u32 nr_came, u64 credit)
  * A task of group @nr has used @ns. A group is not charged so much that the rest of its
  * parent would need more than @wait_ns_max to get there.
  */
-static void tree_charge(u32 nr, u64 ns, u64 wait_ns_max)
+static inline void tree_charge(u32 nr, u64 ns, u64 wait_ns_max)
 {
 	u32 i;
 
@@ -109,7 +110,7 @@ static void tree_charge(u32 nr, u64 ns, u64 wait_ns_max)
 }
 
 /* A task of group @nr is on a CPU, or was until now. */
-static void tree_count_running(u32 nr, bool is_on)
+static inline void tree_count_running(u32 nr, bool is_on)
 {
 	u32 i;
 
@@ -126,7 +127,7 @@ static void tree_count_running(u32 nr, bool is_on)
 }
 
 /* A task of group @nr begins a slice at @vtime: the clocks of its queue and of those above. */
-static void tree_begin(u32 nr, u64 vtime)
+static inline void tree_begin(u32 nr, u64 vtime)
 {
 	u32 i;
 
@@ -150,7 +151,7 @@ static void tree_begin(u32 nr, u64 vtime)
  * What stands for a task of group @nr in the first group that it has in common with
  * @path: the task, whose *@vtime and *@weight are given, or a group, whose are put there.
  */
-static void tree_climb(u32 nr, u64 path, u64 *vtime, u64 *weight)
+static inline void tree_climb(u32 nr, u64 path, u64 *vtime, u64 *weight)
 {
 	u32 i;
 
@@ -166,7 +167,7 @@ static void tree_climb(u32 nr, u64 path, u64 *vtime, u64 *weight)
 }
 
 /* Return: the first task of queue @nr that may run on @cpu; *@vtime and *@weight: its own. */
-static bool first_queued(u32 nr, s32 cpu, u64 *vtime, u64 *weight)
+static inline bool first_queued(u32 nr, s32 cpu, u64 *vtime, u64 *weight)
 {
 	struct task_struct *p;
 
@@ -183,7 +184,7 @@ static bool first_queued(u32 nr, s32 cpu, u64 *vtime, u64 *weight)
 }
 
 /* Return: groups that have a task for @cpu, themselves or below, as a path. */
-static u64 ready_groups(s32 cpu)
+static inline u64 ready_groups(s32 cpu)
 {
 	u64 ready = 0, vtime, weight;
 	s32 nr;
@@ -225,8 +226,8 @@ static __always_inline void compare(struct tree_first *f, u32 what, u64 vtime, u
 }
 
 /* What is first in the queue of group @nr, of the groups that are @ready and the tasks. */
-static void find_first(u32 nr, s32 cpu, u64 ready, const struct tree_rival *rival,
-		       struct tree_first *f)
+static inline void find_first(u32 nr, s32 cpu, u64 ready, const struct tree_rival *rival,
+			      struct tree_first *f)
 {
 	u64 rivals = rival->nr < GROUPS_MAX ? path_of(rival->nr) : 0;
 	u64 vtime = 0, weight = 0;
@@ -250,7 +251,7 @@ static void find_first(u32 nr, s32 cpu, u64 ready, const struct tree_rival *riva
 }
 
 /* The group that is first is brought up to what it may be behind: @lag_ns of what the next one uses. */
-static void limit_lag(const struct tree_first *f, u64 lag_ns)
+static inline void limit_lag(const struct tree_first *f, u64 lag_ns)
 {
 	struct group *g = ARRAY_ELEM_PTR(groups_of, f->what, GROUPS_MAX);
 	u64 earliest = f->next_vtime - tree_weighted(lag_ns, f->next_weight);
@@ -263,7 +264,7 @@ static void limit_lag(const struct tree_first *f, u64 lag_ns)
 }
 
 /* Return: the queue whose first task is to run on @cpu, TREE_RIVAL or TREE_EMPTY. */
-static u32 tree_choose(s32 cpu, const struct tree_rival *rival, u64 lag_ns)
+static inline u32 tree_choose(s32 cpu, const struct tree_rival *rival, u64 lag_ns)
 {
 	u64 ready = ready_groups(cpu);
 	struct tree_first f;
@@ -283,7 +284,7 @@ static u32 tree_choose(s32 cpu, const struct tree_rival *rival, u64 lag_ns)
 }
 
 /* For ops.dispatch. Return: whether a task was taken; if not, @rival runs on. */
-static bool tree_take(s32 cpu, const struct tree_rival *rival, u64 lag_ns)
+static inline bool tree_take(s32 cpu, const struct tree_rival *rival, u64 lag_ns)
 {
 	u32 nr = tree_choose(cpu, rival, lag_ns);
 

@@ -38,10 +38,14 @@ private(GROUPS) struct bpf_spin_lock groups_lock;
 /* The first is the root's. groups_lock protects them, but for reads, which may be late. */
 static struct group {
 	u64 weight;
-	u64 load;	/* weight of what is runnable in it; 0: it does not count in its parent */
-	u64 path;	/* a bit for its number, and for each group above it but the root */
-	u64 vtime;	/* with a tree: in its parent's queue, weighted ns; wraps */
-	u64 clock;	/* with a tree: how far its own queue has come, weighted ns; wraps */
+	u64 load;  /* weight of what is runnable in it; 0: it does not count in its parent */
+	u64 path;  /* a bit for its number, and for each group above it but the root */
+	u64 vtime; /* with a tree: in its parent's queue, weighted ns; wraps */
+	u64 clock; /* with a tree: how far its own queue has come, weighted ns; wraps */
+	/* With a tree of eevdf, in its parent's queue: */
+	u64 deadline;	/* virtual time */
+	s64 lag;	/* virtual time; while it does not count */
+	u64 counted;	/* weight with which it counts; 0: it does not */
 	u32 nr_running; /* with a tree: tasks on CPUs now */
 	u32 parent;
 	bool is_used;
