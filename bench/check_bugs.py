@@ -5,7 +5,7 @@
 
 `--docs` writes the table into docs/check.md. Worlds and sizes are the same on each machine,
 times are not. One process searches. `--on-linux` makes another table: what a real kernel does with
-the smallest world of each bug that is named.
+the smallest world of each bug that is named; of those whose CPUs interleave a third one.
 """
 
 from __future__ import annotations
@@ -80,12 +80,23 @@ def row_of(path: Path) -> tuple[str, float, float]:
     return row, searched, small.seconds
 
 
+def is_interleaved(name: str) -> bool:
+    """Whether a bug shows only where CPUs interleave."""
+    return "@interleaved" in path_of(name).read_text()
+
+
+def path_of(name: str) -> Path:
+    """A policy of tests/check, or of its folder bugs."""
+    return next((ROOT / "tests" / "check").rglob(f"{name}.bpf.c"))
+
+
 def linux_row_of(name: str) -> str:
     """A line of the other table: what Linux makes of the smallest world."""
-    path = ROOT / "tests" / "check" / "bugs" / f"{name}.bpf.c"
+    path = path_of(name)
     wanted = broken_by(path)
     with tempfile.TemporaryDirectory(prefix="schedlab-bugs-") as folder:
         words = ["--property", wanted, "--worlds", str(NR_BATCHES * BATCH_WORLDS), "--on-linux", "--json"]
+        words += ["--races"] if is_interleaved(name) else []
         done = subprocess.run(
             [sys.executable, "-m", "schedlab", "check", path, *words, "--out", folder],
             capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(ROOT / "python")},
@@ -93,7 +104,9 @@ def linux_row_of(name: str) -> str:
     if done.returncode != 1:
         return f"| `{name}` | {wanted} | {(done.stderr or 'not found').splitlines()[-1]} |\n"
     (found,) = json.loads(done.stdout)["found"]
-    said = textwrap.shorten(found["on_linux"].replace("|", "/"), 200, placeholder=" ...")
+    said = textwrap.shorten(
+        found["on_linux"].replace("|", "/"), 400 if is_interleaved(name) else 200, placeholder=" ..."
+    )
     return f"| `{name}` | {wanted} | {said} |\n"
 
 
@@ -110,10 +123,11 @@ def main() -> None:
     given = parser.parse_args()
     if given.on_linux:
         head = "| policy | property | on Linux |\n|---|---|---|\n"
-        rows = [linux_row_of(name) for name in given.on_linux]
-        print(head + "".join(rows))
-        if given.docs:
-            write_into_docs("linux table", f"seed {SEED}, in the guest", head + "".join(rows))
+        for name, with_delays in (("linux table", False), ("delays table", True)):
+            rows = [linux_row_of(each) for each in given.on_linux if is_interleaved(each) is with_delays]
+            print(head + "".join(rows))
+            if given.docs and rows:
+                write_into_docs(name, f"seed {SEED}, in the guest", head + "".join(rows))
         return
     table, times = HEAD, []
     print(HEAD, end="")

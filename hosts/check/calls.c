@@ -5,8 +5,8 @@
  *	TIME_NS <tab> CPU <tab> WORD <tab> PID <tab> NAME <tab> text
  *
  * WORD is `begin` and `end` of a callback, whose name and arguments, or value, the text
- * has; or what is done within it: `insert`, `take`, `move`, `kick`, `idle`. A line is
- * written whole, since a policy may end the process.
+ * has; or what is done within it: `insert`, `take`, `move`, `kick`, `idle`; or `switch`, where
+ * another CPU continues. A line is written whole, since a policy may end the process.
  *
  * Called by core/, through host_inline.h. Read next: python/schedlab/check/calls.py.
  */

@@ -44,6 +44,12 @@ const char *check_name(const void *at, char *text, const char *else_text);
 /* "CPU 0, in ops.enqueue() for a[1],". Return: its length. */
 u32 check_name_callback(s32 cpu, char *text, u32 nr_bytes);
 
+/*
+ * " before <0x...>, a write": the instruction of the policy that this CPU comes to, and what it
+ * does there: read, write, or the name of what it has called; "": it is in none.
+ */
+const char *check_name_point(char *text, u32 nr_bytes);
+
 /* This CPU waits until check_wake(@lock); of NULL: of all locks of the policy. */
 void check_wait(const u32 *lock, bool is_policys);
 void check_wake(const u32 *lock);

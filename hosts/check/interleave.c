@@ -155,6 +155,14 @@ static u32 draw(void)
 
 /* ---- switches ------------------------------------------------------------------ */
 
+/* This CPU stands at a point, and another one continues. */
+static void show_preemption(s32 to)
+{
+	char place[2 * CHECK_NAME_BYTES];
+
+	check_does("switch", NULL, "to CPU %d%s", to, check_name_point(place, sizeof(place)));
+}
+
 static void note_switch(s32 from, s32 to)
 {
 	if (++nr_switches <= SWITCHES_MAX)
@@ -580,6 +588,8 @@ void check_point(const void *at, bool is_write)
 		next = best_other(check_event.cpu, false);
 	if (next < 0)
 		return;
+	if (unlikely(check_shows_calls))
+		show_preemption(next);
 	note_switch(check_event.cpu, next);
 	leave(next);
 }

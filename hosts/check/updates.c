@@ -24,6 +24,7 @@
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <execinfo.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +32,7 @@
 #include "check.h"
 
 #define READS_MAX 64
+#define FRAMES_MAX 64
 #define NR_PLACES_FIRST 4096	/* a power of two, as it is when doubled */
 
 /* An access, by the callback that does it. */
@@ -180,6 +182,36 @@ u32 check_name_callback(s32 cpu, char *text, u32 nr_bytes)
 static const char *name_line(const struct access *a, char *text)
 {
 	return check_name((const char *)a->pc - 1, text, "?");
+}
+
+/* What is called there: what the policy accesses by itself, or a function. */
+static const char *name_called(const void *function)
+{
+	Dl_info info;
+
+	if (!dladdr(function, &info) || !info.dli_sname)
+		return "a call";
+	if (strncmp(info.dli_sname, "__tsan_", 7))
+		return info.dli_sname;
+	return strstr(info.dli_sname, "read") || strstr(info.dli_sname, "load") ? "read" : "write";
+}
+
+const char *check_name_point(char *text, u32 nr_bytes)
+{
+	void *frames[FRAMES_MAX];
+	int nr = backtrace(frames, FRAMES_MAX);
+	char name[CHECK_NAME_BYTES];
+
+	text[0] = 0;
+	for (int i = 1; i < nr; i++) {
+		check_name((const char *)frames[i] - 1, name, "");
+		if (name[0]) {
+			(void)snprintf(text, nr_bytes, " before %s, %s", name,
+				       name_called(frames[i - 1]));
+			break;
+		}
+	}
+	return text;
 }
 
 static void report(u64 value)

@@ -49,12 +49,20 @@ def version_of(command: Sequence[str | Path], **options: Any) -> str | None:
     return None if done.returncode else done.stdout.partition("\n")[0]
 
 
-def source_line(compiled: Path, address: str) -> str | None:
-    """File and line of the source that an address of a compiled file comes from, such as `mine.bpf.c:12`."""
+def source_line(compiled: Path, address: str, *, but_below: Path | None = None) -> str | None:
+    """File and line of the source that an address of a compiled file comes from, such as `mine.bpf.c:12`.
+
+    Of a function that the compiler has put into another one, and that is in a file below a folder, the line that calls it.
+    """
     reader = shutil.which("addr2line") or shutil.which("llvm-addr2line-19")
     if reader is None:
         return None
-    # Such as "my policies/mine.bpf.c:12 (discriminator 3)".
-    said = ask([reader, "-e", compiled, address]).stdout.strip()
-    place = re.match(r"(.+):([1-9]\d*)(?: \(|$)", said)
-    return f"{PurePath(place[1]).name}:{place[2]}" if place else None
+    # Such as "my policies/mine.bpf.c:12 (discriminator 3)"; the innermost function first.
+    said = ask([reader, "-i", "-e", compiled, address]).stdout.splitlines()
+    places = [place for line in said if (place := re.match(r"(.+):([1-9]\d*)(?: \(|$)", line.strip()))]
+    if but_below is not None:
+        outside = [
+            place for place in places if not Path(place[1]).resolve().is_relative_to(but_below.resolve())
+        ]
+        places = outside or places
+    return f"{PurePath(places[0][1]).name}:{places[0][2]}" if places else None

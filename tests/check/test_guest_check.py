@@ -4,14 +4,24 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from conftest import missing
+from schedlab.check import on_linux
+from schedlab.check.on_linux import try_on_linux
+from schedlab.check.save import Saved, save
+from schedlab.check.trial import Finding
+from schedlab.check.world import MS, Group, Phase, World
 from schedlab.hosts.guest import policies as guest
+from schedlab.workload.events import read_events
+
+from .test_check import task_of
 
 pytestmark = pytest.mark.full
 BUGS = Path(__file__).resolve().parent / "bugs"
@@ -36,3 +46,52 @@ def test_on_linux_says_what_a_real_kernel_makes_of_it(bug, begin, end, tmp_path,
     (found,) = json.loads(done.stdout)["found"]
     assert found["on_linux"].startswith(begin), found["on_linux"]
     assert end in found["on_linux"]
+
+
+def test_an_interleaving_is_confirmed_with_delays_and_not_once_it_is_mended(tmp_path, simulator, monkeypatch):
+    """Two hogs' slices end at once, and both CPUs write a pid where one has looked for room."""
+    if reason := guest.unavailable_reason():
+        missing("a guest", reason)
+    world = World(
+        n_cpus=2, topology="", tick_ns=MS, horizon_ns=500 * MS,
+        groups=(Group("hog", (Phase("run", 100 * MS),), count=4),),
+    )  # fmt: skip
+    bug = BUGS.parent / "next_overwritten.bpf.c"
+    task = replace(task_of(bug, races=True), properties=frozenset({"stall"}))
+    with task.laboratory() as laboratory:
+        worlds = [replace(world, interleaving=f"{seed}:pct2") for seed in range(200)]
+        failed = [(each, trial) for each in worlds if (trial := laboratory.try_world(each)).finding]
+    world, trial = failed[0]
+    world = replace(world, horizon_ns=trial.finding.horizon_ns)
+    saved = save(world, trial.finding, task.built, tmp_path / "found", number=1)
+    said = try_on_linux(saved, world, trial.finding, task.built).on_linux
+    assert re.match(
+        r"confirmed on Linux \(7\.\S+\) with delays of up to \d+ms .*before next_overwritten\.bpf\.c", said
+    ), said
+    assert re.search(r"\btry (\d+): runnable task stall: ", said)
+    (tmp_path / "bugs").symlink_to(BUGS)
+    text = bug.read_text()
+    mended = text.replace("if (!READ_ONCE(next))", "if (!__sync_val_compare_and_swap(&next, 0, p->pid))")
+    mended = mended.replace("\t\t__sync_lock_test_and_set(&next, p->pid);\n", "\t\t;\n")
+    assert (
+        mended.count("\n") == text.count("\n")
+        and mended.count("__sync_lock") == text.count("__sync_lock") - 1
+    )
+    (tmp_path / bug.name).write_text(mended)
+    monkeypatch.setattr(on_linux, "TRIES", int(re.search(r"\btry (\d+):", said)[1]))
+    right = task_of(tmp_path / bug.name).built
+    assert try_on_linux(saved, world, trial.finding, right).on_linux.startswith("not seen on Linux (7.")
+
+
+def test_what_is_not_visible_from_outside_is_not_tried(tmp_path):
+    saved = Saved(tmp_path / "exit-1.toml", tmp_path, "", "")
+    world = World(n_cpus=2, topology="", tick_ns=MS, groups=(), interleaving="0.1.2>1")
+    for broken, words in (
+        ("exit", "exit is not visible from outside"),
+        ("invariant", "invariant is not visible"),
+    ):
+        said = try_on_linux(saved, world, Finding(broken, "", MS), None).on_linux
+        assert said.startswith(f"not tried on Linux: {words}")
+    disturbed = replace(world, events=read_events("take:0@5+5"))
+    said = try_on_linux(saved, disturbed, Finding("stall", "", MS), None).on_linux
+    assert said == "not tried on Linux: events of kind take beside chosen interleavings are schedlab's"

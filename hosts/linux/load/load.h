@@ -50,8 +50,9 @@ char *policy_variable(struct policy *policy, const char *name, u32 *variable_byt
 /* Set a global before it is loaded. Return: 0, or -1: there is no number of that name. */
 int policy_write(struct policy *policy, const char *name, u64 value);
 /*
- * The same for a knob; `ops.flags` adds flags, and call.NUMBER.NAME calls a program with
- * that input when the policy is loaded. Return: 0, or -1 after a frame.
+ * The same for a knob; `ops.flags` adds flags, another `ops.NAME` sets a number of the
+ * operations, and call.NUMBER.NAME calls a program with that input when the policy is loaded.
+ * Return: 0, or -1 after a frame.
  */
 int policy_set(struct policy *policy, const char *knob, u64 value);
 /*

@@ -27,6 +27,7 @@
 #define LINES_INSNS_MAX 50000	/* beyond, writing them all takes minutes */
 #define PROGRAMS_MAX 64
 #define KNOBS_MAX 64
+#define OPS "ops."
 #define CALL "call."		/* as python/schedlab/policy/launch_file.py has it */
 #define DETACH_TRIES 500	/* of 10 ms */
 
@@ -172,8 +173,9 @@ static void remember(struct policy *policy, const char *knob, u64 value)
 /* SCX_OPS_SWITCH_PARTIAL of the kernel. */
 #define SWITCH_PARTIAL (1ULL << 3)
 
-/* Where `flags` lies in the policy's own struct sched_ext_ops, or NULL. */
-static u64 *find_flags(const struct bpf_object *object, struct bpf_map *ops)
+/* Where a number lies in the policy's own struct sched_ext_ops, or NULL. */
+static char *find_member(const struct bpf_object *object, struct bpf_map *ops, const char *name,
+			 u32 *member_bytes)
 {
 	const struct btf *btf = bpf_object__btf(object);
 	s32 id = btf ? btf__find_by_name_kind(btf, "sched_ext_ops", BTF_KIND_STRUCT) : -1;
@@ -187,10 +189,20 @@ static u64 *find_flags(const struct bpf_object *object, struct bpf_map *ops)
 		return NULL;
 	type = btf__type_by_id(btf, id);
 	member = btf_members(type);
-	for (i = 0; i < btf_vlen(type); i++, member++)
-		if (!strcmp(btf__name_by_offset(btf, member->name_off), "flags"))
-			return (u64 *)(data + btf_member_bit_offset(type, i) / 8);
+	for (i = 0; i < btf_vlen(type); i++, member++) {
+		if (strcmp(btf__name_by_offset(btf, member->name_off), name))
+			continue;
+		*member_bytes = (u32)btf__resolve_size(btf, member->type);
+		return data + btf_member_bit_offset(type, i) / 8;
+	}
 	return NULL;
+}
+
+static u64 *find_flags(const struct bpf_object *object, struct bpf_map *ops)
+{
+	u32 bytes;
+
+	return (u64 *)find_member(object, ops, "flags", &bytes);
 }
 
 int policy_take_partly(struct policy *policy)
@@ -206,15 +218,31 @@ int policy_take_partly(struct policy *policy)
 	return 0;
 }
 
+static int write_member(struct policy *policy, const char *name, u64 value)
+{
+	u32 bytes = 0;
+	char *at = find_member(policy->object, policy->ops, name, &bytes);
+
+	if (!at || bytes > sizeof(value))
+		return -1;
+	memcpy(at, &value, bytes);
+	return 0;
+}
+
 int policy_set(struct policy *policy, const char *knob, u64 value)
 {
-	bool is_flags = !strcmp(knob, "ops.flags");
+	bool is_flags = !strcmp(knob, OPS "flags");
+	bool is_member = !strncmp(knob, OPS, strlen(OPS));
 	u64 *flags = is_flags ? find_flags(policy->object, policy->ops) : NULL;
 
 	if (flags) {
 		*flags |= value;
-	} else if (strncmp(knob, CALL, strlen(CALL)) &&
-		   (is_flags || policy_write(policy, knob, value))) {
+	} else if (is_member) {
+		if (is_flags || write_member(policy, knob + strlen(OPS), value)) {
+			frame_text("refused", "the policy's sched_ext_ops has no %s\n", knob);
+			return -1;
+		}
+	} else if (strncmp(knob, CALL, strlen(CALL)) && policy_write(policy, knob, value)) {
 		frame_text("refused", "the policy has no knob %s\n", knob);
 		return -1;
 	}

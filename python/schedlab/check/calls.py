@@ -24,7 +24,7 @@ from ..errors import UsageError
 from ..hosts.host import Job
 from ..hosts.kinds import job_arguments
 from ..plots.gantt import Mark
-from ..policy.races import compile_for_races
+from ..policy.races import Places, compile_for_races
 from ..units import format_duration
 from .debug import SECONDS_MAX, do_again, job_again, read_run
 
@@ -37,6 +37,8 @@ _FLAGS = {
     "wake_flags": {2: "FORK", 3: "TTWU", 4: "SYNC"},
     "deq_flags": {0: "SLEEP", 32: "CORE_SCHED_EXEC", 33: "SCHED_CHANGE"},
 }
+#: Of a switch: the callback is over, and sched_ext goes on by itself.
+AFTER = "after it"
 _NUMBER = re.compile(r"(\w+)([ =])(0x[0-9a-f]+)")
 #: Queues with a name; others have a number of the policy's.
 _LOCAL, _GLOBAL, _LOCAL_ON, _LOCAL_CPU = 1 << 63 | 2, 1 << 63 | 1, 0b11 << 62, (1 << 32) - 1
@@ -46,7 +48,7 @@ _LOCAL, _GLOBAL, _LOCAL_ON, _LOCAL_CPU = 1 << 63 | 2, 1 << 63 | 1, 0b11 << 62, (
 class Deed:
     """What a policy did within a callback."""
 
-    word: str  #: `insert`, `take`, `move`, `kick` or `idle`.
+    word: str  #: `insert`, `take`, `move`, `kick` or `idle`; `switch`: another CPU continues, in it or after it.
     pid: int  #: Of the task, 0: none.
     name: str
     text: str  #: What else is known, with names for flags and queues.
@@ -108,7 +110,8 @@ def calls_of(folder: Path, begin_ns: int, end_ns: int) -> list[Call]:
             subprocess.run(words, capture_output=True, check=False, timeout=SECONDS_MAX)
 
         do_again(folder, run, job, do)
-        return read_calls(written.read_text(encoding="utf-8", errors="replace"))
+        text = written.read_text(encoding="utf-8", errors="replace")
+        return read_calls(Places(job.policy.shared_object).in_text(text))
 
 
 def read_calls(text: str) -> list[Call]:
@@ -121,6 +124,7 @@ def read_calls(text: str) -> list[Call]:
     """
     calls: list[Call] = []
     open_on: dict[int, list[Call]] = {}  # an operation may be called within another
+    last_on: dict[int, Call] = {}
     for line in text.splitlines():
         t_ns, cpu, word, pid, name, rest = line.split("\t", 5)
         within = open_on.setdefault(int(cpu), [])
@@ -131,7 +135,11 @@ def read_calls(text: str) -> list[Call]:
             within.append(call)
         elif word == "end":
             if within:
-                within.pop().value = rest.partition(" ")[2]
+                last_on[int(cpu)] = within.pop()
+                last_on[int(cpu)].value = rest.partition(" ")[2]
+        elif word == "switch" and not within:
+            if last := last_on.get(int(cpu)):
+                last.deeds.append(Deed(word, 0, "", f"{rest} {AFTER}"))
         elif within:
             within[-1].deeds.append(Deed(word, int(pid), name, _named(rest, word)))
     return calls

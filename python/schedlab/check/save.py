@@ -22,15 +22,13 @@ from .. import api
 from ..errors import NotFoundError, SchedlabError, UsageError
 from ..files import write_text
 from ..policy.build import BuiltPolicy
-from ..workload.events import IN_GUEST, read_events
+from ..workload.events import read_events
 from ..workload.find import load_workload
 from .relations import RELATIONS
 from .search import Found
-from .trial import Finding, broken_by
+from .trial import Finding
 from .world import Group, Phase, World, to_toml
 
-#: CPUs of the guest.
-LINUX_CPUS_MAX = 4
 #: Begins the line from which `--replay` reads how a world is run.
 MARK = "# schedlab check: "
 #: A run does not fail of these.
@@ -80,7 +78,7 @@ def save(
     world: World, finding: Finding, built: BuiltPolicy, folder: Path, *, number: int, workload_name: str = ""
 ) -> Saved:
     """Write the files of failure `number`, from 1; `workload_name` is what the user calls a given workload."""
-    policy = _policy_word(built)
+    policy = policy_word(built)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{finding.broken}-{number}.toml"
     source = Path(workload_name).resolve() if world.given and Path(workload_name).is_file() else None
@@ -90,7 +88,7 @@ def save(
     elif source == path.resolve():
         path = folder / f"{finding.broken}-{number}-again.toml"
     name = workload_name or str(path)
-    settings = [(f"{built.policy.name}.{key}", _in_words(built, key, value)) for key, value in world.settings]
+    settings = [(f"{built.policy.name}.{key}", in_words(built, key, value)) for key, value in world.settings]
     options = ["--topology", world.topology] if world.topology else []
     for key, words in settings:
         options += ["--set", f"{key}={words}"]
@@ -162,43 +160,6 @@ def save_all(
         saved = save(world, finding, built, folder, number=number, workload_name=name)
         result.append(then(saved, world, finding, built) if then else saved)
     return result
-
-
-def try_on_linux(saved: Saved, world: World, finding: Finding, built: BuiltPolicy) -> Saved:
-    """Run a failure in a real kernel: it is confirmed, not seen, or why it could not be tried."""
-    from ..hosts.guest.host import REFUSED
-
-    alone = {event.kind for event in read_events(world.machine_events)} - {*IN_GUEST}
-    what = "invariants, virtual times, ignored errors, and events beside a given workload"
-    if alone:
-        what = f"events of kind {', '.join(sorted(alone))}"
-    elif world.interleaving:
-        what = "chosen interleavings"
-    if alone or world.interleaving or saved.run is None:
-        return replace(saved, on_linux=f"not tried on Linux: {what} are schedlab's")
-    source = saved.world or (world.given.path if world.given else None)
-    if source is None or world.topology or world.n_cpus > LINUX_CPUS_MAX:
-        return replace(
-            saved, on_linux=f"not tried on Linux: the guest has up to {LINUX_CPUS_MAX} CPUs, all alike"
-        )
-    result = api.run(
-        source, _policy_word(built), seeds=[world.seed], cpus=world.n_cpus, host="guest", timeout="1800s",
-        set={f"{built.policy.name}.{key}": _in_words(built, key, value) for key, value in world.settings},
-        out=saved.run.parents[2].with_name(f"{source.stem}-on-linux"),
-    )  # fmt: skip
-    run = result.runs.row(0, named=True)
-    folder = Path(run["directory"])
-    kernel = json.loads((folder / "run.json").read_text())["environment"].get("guest_kernel", "Linux")
-    seen = broken_by(run["error_kind"], run["error"] or "")
-    if (run["error"] or "").startswith(REFUSED) or (seen is None and run["error"]):
-        text = f"not run on Linux ({kernel}): {run['error']}"
-    elif seen == finding.broken:
-        text = f"confirmed on Linux ({kernel}): {run['error']}"
-    elif seen is None:
-        text = f"not seen on Linux ({kernel}): only as schedlab"
-    else:
-        text = f"fails otherwise on Linux ({kernel}): {run['error']}"
-    return replace(saved, on_linux=text)
 
 
 def read_world(path: Path) -> World:
@@ -285,7 +246,7 @@ def check_settings(world: World, built: BuiltPolicy) -> World:
     return world
 
 
-def _policy_word(built: BuiltPolicy) -> str:
+def policy_word(built: BuiltPolicy) -> str:
     """How a policy is named on the command line."""
     from ..policy.find import find_policy
 
@@ -296,7 +257,7 @@ def _policy_word(built: BuiltPolicy) -> str:
     return built.policy.name if is_ours else str(built.policy.path)
 
 
-def _in_words(built: BuiltPolicy, key: str, value: int) -> str:
+def in_words(built: BuiltPolicy, key: str, value: int) -> str:
     """A knob's value as `--set` takes it."""
     knob = built.policy.knobs[key]
     for name, number in knob.names.items():

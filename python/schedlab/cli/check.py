@@ -78,7 +78,8 @@ def check(
     as_json: JsonOption = False,
 ) -> None:
     """Search for a workload and a machine that break a policy, and show the smallest."""
-    from ..check.save import check_settings, found_in, read_world, save_all, try_on_linux
+    from ..check.on_linux import try_on_linux
+    from ..check.save import check_settings, found_in, read_world, save_all
     from ..check.search import search
     from ..hosts.choose import unavailable_reason
     from ..show.check import as_junit, show_report

@@ -37,6 +37,8 @@ BPF_COMPILERS = ("clang-19", "clang", "clang-20", "clang-18", "clang-16")
 _OPINION = ("-target", "bpf", "-mcpu=v4", "-std=gnu11", "-ffreestanding", "-O2", "-g", "-w")
 #: What is loaded. -mcpu=v3 has 32-bit compare-and-swap, which older encodings lack.
 _FOR_LINUX = ("-target", "bpf", "-mcpu=v3", "-std=gnu11", "-ffreestanding", "-O2", "-g", "-Wall")
+#: Of a text that has been optimised before.
+_CODE_ONLY = ("-target", "bpf", "-mcpu=v3", "-O2", "-Xclang", "-disable-llvm-passes")
 #: Name of a policy's folder in what is made of it.
 POLICY_LINK = "policy-folder"
 #: An array that a user half gives one entry per CPU, and its form with as many as there can be: libbpf 1.4
@@ -102,39 +104,89 @@ class Toolchain:
     linker: Path  #: hosts/linux/object.
 
 
+@dataclass(frozen=True)
+class Changed:
+    """A policy that is changed between the two halves of the compiler."""
+
+    header: str  #: Included after it.
+    change: Callable[[str], str]  #: What is made of the text of LLVM.
+
+
 def compile_object(
     path: Path, content_hash: str | None = None, *, toolchain: Callable[[], Toolchain] | None = None
 ) -> Path:
     """Compile a policy for Linux, or find the result in the cache; a published one where there are tools."""
     if is_object(path):
         return path
-    found = published(path)
-    tools = toolchain() if toolchain and found.is_published else None
-    text = _with_sizes(path) if tools else ""
-    versions = (*map(str, tools.includes), *FLAGS_FOR_LINUX) if tools else ()
-    key = [content_hash or hash_content(path), path.name, *_FOR_LINUX, *versions, *filter(None, [text])]
+    parts = _parts_of(path, toolchain)
+    versions = (*map(str, parts.tools.includes), *FLAGS_FOR_LINUX) if parts.tools else ()
+    key = [content_hash or hash_content(path), path.name, *_FOR_LINUX, *versions, *filter(None, [parts.text])]
     result = _kept(key, ".bpf.o")
-    if result.is_file():
-        return result
-    with tempfile.TemporaryDirectory(prefix="build-", dir=result.parent) as scratch:
-        said = _make_published(path, text, found, tools, scratch) if tools else _make_own(path, scratch)
-        if said != "":
-            raise PolicyError(f"{path} does not compile for Linux:\n{said or f'clang is not to be had, or was not done after {SECONDS_MAX} s'}")
-        os.replace(f"{scratch}/policy.bpf.o", result)
+    if not result.is_file():
+        _make_object(path, parts, result, None)
     return result
 
 
-def _make_own(path: Path, scratch: str) -> str | None:
+def compile_changed(
+    path: Path, made: Path, changed: Changed, *, toolchain: Callable[[], Toolchain] | None = None
+) -> None:
+    """Compile a policy for Linux into a file, with a change on the way."""
+    _make_object(path, _parts_of(path, toolchain), made, changed)
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """What a policy is made of."""
+
+    found: Published
+    tools: Toolchain | None  #: None: the headers of this project are enough.
+    text: str  #: Of the main file with its sizes, where there are tools.
+
+
+def _parts_of(path: Path, toolchain: Callable[[], Toolchain] | None) -> _Parts:
+    """Find what a policy needs."""
+    found = published(path)
+    tools = toolchain() if toolchain and found.is_published else None
+    return _Parts(found, tools, _with_sizes(path) if tools else "")
+
+
+def _make_object(path: Path, parts: _Parts, made: Path, changed: Changed | None) -> None:
+    """Compile a policy into a file, which is there when it is whole."""
+    with tempfile.TemporaryDirectory(prefix="build-", dir=made.parent) as scratch:
+        if parts.tools:
+            said = _make_published(path, parts.text, parts.found, parts.tools, scratch, changed)
+        else:
+            said = _make_own(path, scratch, changed)
+        if said != "":
+            raise PolicyError(
+                f"{path} does not compile for Linux:\n{said or f'clang is not to be had, or was not done after {SECONDS_MAX} s'}"
+            )
+        os.replace(f"{scratch}/policy.bpf.o", made)
+
+
+def _make_one(words: list[str], source: str, made: str, folder: str, changed: Changed | None) -> str | None:
+    """Compile one file in a folder; `words` are compiler and options."""
+    if changed is None:
+        return _run([*words, "-c", source, "-o", made], folder=folder)
+    whole, text = Path(folder) / "changed.c", Path(folder) / "changed.ll"
+    whole.write_text(f'#include "{source}"\n#include <{changed.header}>\n')
+    said = _run([*words, "-S", "-emit-llvm", whole.name, "-o", text.name], folder=folder)
+    if said != "":
+        return said
+    text.write_text(changed.change(text.read_text("utf-8", errors="replace")))
+    back = [words[0], *_CODE_ONLY, "-c", "-x", "ir", text.name, "-o", made]
+    return _run(back, folder=folder)
+
+
+def _make_own(path: Path, scratch: str, changed: Changed | None) -> str | None:
     """Compile one file with the headers of this project."""
     folder = os.path.abspath(path.parent)
     # The object has the names of the files in it, and its length is time in the guest:
     # under their real names a run was another one in another folder.
     (Path(scratch) / POLICY_LINK).symlink_to(folder)
     (Path(scratch) / "include").symlink_to(paths.include_folder())
-    said = _run(
-        [find_bpf_compiler(), *_FOR_LINUX, "-fdebug-compilation-dir=.", "-Iinclude", "-c",
-         f"{POLICY_LINK}/{path.name}", "-o", "policy.bpf.o"], folder=scratch,
-    )  # fmt: skip
+    words = [find_bpf_compiler(), *_FOR_LINUX, "-fdebug-compilation-dir=.", "-Iinclude"]
+    said = _make_one(words, f"{POLICY_LINK}/{path.name}", "policy.bpf.o", scratch, changed)
     return said and said.strip().replace(f"{POLICY_LINK}/", f"{folder}/")
 
 
@@ -145,8 +197,10 @@ def _with_sizes(path: Path) -> str:
     return f'#line 1 "{path.absolute()}"\n{_SIZED_BY_CPUS.sub(_ENTRIES, sized)}'
 
 
-def _make_published(path: Path, text: str, found: Published, tools: Toolchain, scratch: str) -> str | None:
-    """Compile all files of a scheduler with its own headers, and the kernel's types."""
+def _make_published(
+    path: Path, text: str, found: Published, tools: Toolchain, scratch: str, changed: Changed | None
+) -> str | None:
+    """Compile all files of a scheduler with its own headers, and the kernel's types; the main one may be changed."""
     path = path.absolute()
     main = Path(scratch) / path.name
     main.write_text(text)
@@ -160,13 +214,16 @@ def _make_published(path: Path, text: str, found: Published, tools: Toolchain, s
         f"-iquote{path.parent}",
         *(f"-I{folder}" for folder in folders),
         "-I.",
+        *(["-idirafter", str(paths.include_folder())] if changed else []),
     ]
     compiler = find_bpf_compiler()
     sources = [str(main), *map(str, found.sources)]
     objects = [f"{number}.o" for number in range(len(sources))]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         errors = pool.map(
-            lambda source, made: _run([compiler, *flags, "-c", source, "-o", made], folder=scratch),
+            lambda source, made: _make_one(
+                [compiler, *flags], source, made, scratch, changed if source == str(main) else None
+            ),
             sources,
             objects,
         )

@@ -15,13 +15,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
+from ..paths import include_folder
 from ..tools import source_line
 from .build import BuiltPolicy, compile_policy, find_compiler
 from .elf import ElfFile
 from .invariants import CHECK_FLAG
 
-#: The runtime that the sanitizer would bring is hosts/check.
-FLAGS = ("-fsanitize=thread", "-nodefaultlibs")
+#: The runtime that the sanitizer would bring is hosts/check. A call that ends a function has its place, too.
+FLAGS = ("-fsanitize=thread", "-nodefaultlibs", "-fno-optimize-sibling-calls")
 #: It would leave out the read of `n++`.
 FLAGS_CLANG = ("-mllvm", "-tsan-instrument-read-before-write=1")
 _ADDRESS = re.compile(r"<(0x[0-9a-f]+)>")
@@ -55,4 +56,4 @@ class Places:
         """Ask the file's tables."""
         if variable := ElfFile(self._file).object_at(int(address, 16)):
             return variable
-        return source_line(self._file, address) or address
+        return source_line(self._file, address, but_below=include_folder()) or address
