@@ -101,7 +101,7 @@ const char *kernel_config(void)
 	if (file)
 		fclose(file);
 	uname(&name);
-	/* Two are texts of whoever has built it, which no scheduler decides by. */
+	/* Two are texts about the build, which no scheduler decides by. */
 	snprintf(text, sizeof(text),
 		 "CONFIG_X86_64=%c\nCONFIG_HZ=%llu\nCONFIG_NR_CPUS=%u\nCONFIG_PREEMPT_RT=%c\n"
 		 "CONFIG_CC_VERSION_TEXT=\"\"\nCONFIG_LOCALVERSION=\"\"\n",
