@@ -27,8 +27,9 @@ BPF = ["-target", "bpf", "-O2", "-g", "-mcpu=v3", "-c"]
 
 #: Headers that common.bpf.h includes; the others are helpers.
 COMMON = {"attrs", "bpf", "bpf_types", "common.bpf", "native", "ops", "types", "words"}
-#: Error numbers alone, which ask for nothing; and what is for a launch file, which is native only.
-NOT_FIRST = {"errno", "launch"}
+#: Error numbers alone, which ask for nothing; what is for a launch file, which is native only; and what is put
+#: behind a policy for Linux.
+NOT_FIRST = {"errno", "launch", "delays.bpf"}
 HELPERS = sorted(
     {path.name.removesuffix(".h") for path in (ROOT / "include" / "scx").glob("*.h")} - COMMON - NOT_FIRST
 )

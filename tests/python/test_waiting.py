@@ -79,7 +79,7 @@ def test_the_kernel_that_is_built_is_announced(monkeypatch, seen):
 def test_the_first_boot_of_the_guest_is_announced_and_no_later_one(monkeypatch, tmp_path, seen):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(
-        guest_boot, "_boot_and_save", lambda _system, saved, _runner: saved.write_text("machine")
+        guest_boot, "_boot_and_save", lambda _system, saved, _runner, _seconds: saved.write_text("machine")
     )
     system = types.SimpleNamespace(hash="0" * 16)
     assert guest_boot.saved_machine(system).read_text() == "machine"
