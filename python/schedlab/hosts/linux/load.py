@@ -153,9 +153,9 @@ class LoadedPolicy:
             words += [
                 word for knob, value in settings.items() for word in ("--set", f"{knob}={value % 2**64}")
             ]
-            if image := self._image(
-                replace(built, shared_object=made, user_half=user_half_of(policy)), settings
-            ):
+            half = user_half_of(policy)
+            machine = self._machine_words(n_cpus, sizes, settings) if half else []
+            if image := image_of(replace(built, shared_object=made, user_half=half), machine):
                 (Path(self._folder.name) / "image").write_bytes(image)
                 words += ["--image", str(Path(self._folder.name) / "image")]
             self._process = self._start(words)
@@ -163,25 +163,17 @@ class LoadedPolicy:
             self._folder.cleanup()
             raise
 
-    def _image(self, policy: BuiltPolicy, settings: Mapping[str, int]) -> bytes:
-        """What its launch() leaves behind on a simulated machine like this one."""
+    def _machine_words(self, n_cpus: int, sizes: Mapping[str, int], settings: Mapping[str, int]) -> list[str]:
+        """The simulator's words for a machine like this one, on which launch() is called."""
         program = Path(self._folder.name) / "program"
         program.write_bytes(compile_workload(parse_workload(NO_WORK), seed=1).data)
-        n_cpus, sizes = machine_sizes()
         words = [
-            "--program",
-            str(program),
-            "--cpus",
-            str(n_cpus),
-            "--tick-ns",
-            str(10**9 // TICKS_PER_SECOND),
-        ]
-        words += ["--topology", ",".join(f"{name}={size}" for name, size in sizes.items())]
+            "--program", str(program), "--cpus", str(n_cpus), "--tick-ns", str(10**9 // TICKS_PER_SECOND),
+            "--topology", ",".join(f"{name}={size}" for name, size in sizes.items()),
+        ]  # fmt: skip
         if capacity := machine_capacity():
             words += ["--capacity", capacity]
-        return image_of(
-            policy, [*words, *(w for name, value in settings.items() for w in ("--set", f"{name}={value}"))]
-        )
+        return [*words, *(word for name, value in settings.items() for word in ("--set", f"{name}={value}"))]
 
     @staticmethod
     def _start(words: list[str]) -> subprocess.Popen[bytes]:
