@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -72,6 +73,22 @@ def test_its_workloads_and_policies_exist(command):
             load_workload(word)
 
 
+def run_schedlab(words: list[str], folder: Path) -> tuple[int, str, str]:
+    """Return: exit code, output, errors. One that hangs says where."""
+    env = os.environ | {"PYTHONPATH": str(ROOT / "python"), "PYTHONFAULTHANDLER": "1"}
+    with subprocess.Popen(
+        [sys.executable, "-m", "schedlab", *words], cwd=folder, env=env, text=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        try:
+            stdout, stderr = process.communicate(timeout=600)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGABRT)
+            stdout, stderr = process.communicate()
+            pytest.fail(f"{shlex.join(words)} still runs after 600 s\n{stdout}{stderr}")
+    return process.returncode, stdout, stderr
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_command_works(command, tmp_path, build):
@@ -82,18 +99,9 @@ def test_the_command_works(command, tmp_path, build):
         missing(host[1], reason)
     for old, new in SHORTER:
         command = re.sub(old, new, command)
-    done = subprocess.run(
-        [sys.executable, "-m", "schedlab", *shlex.split(command)],
-        cwd=tmp_path,
-        timeout=600,
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        env=dict(os.environ, PYTHONPATH=str(ROOT / "python")),
-        check=False,
-    )
-    if done.returncode == 1 and (void := re.search(r"void: other\s+processes[^;]*", done.stdout)):
+    returncode, stdout, stderr = run_schedlab(shlex.split(command), tmp_path)
+    if returncode == 1 and (void := re.search(r"void: other\s+processes[^;]*", stdout)):
         pytest.skip(f"{void[0]}; repeat it on an idle machine")
-    assert done.returncode == 0, f"$ ./lab {command}\n{done.stdout}{done.stderr}"
-    shown = done.stdout.replace("\r", "")
+    assert returncode == 0, f"$ ./lab {command}\n{stdout}{stderr}"
+    shown = stdout.replace("\r", "")
     assert re.search(r"Test \d|Consistency: ok|timing|ticks", shown), shown

@@ -11,6 +11,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -153,6 +155,15 @@ def tree_of(pid: int) -> list[int]:
     return below + [each for child in below for each in tree_of(child)]
 
 
+def named(name: str, pids: list[int]) -> list[int]:
+    found = []
+    for pid in pids:
+        with suppress(FileNotFoundError):  # it has ended
+            if Path(f"/proc/{pid}/comm").read_text().strip() == name:
+                found.append(pid)
+    return found
+
+
 def wait_until(condition, what):
     for _ in range(3000):
         if condition():
@@ -165,14 +176,24 @@ def are_gone(pids: list[int]) -> bool:
     return not any(Path(f"/proc/{pid}").exists() for pid in pids)
 
 
-def started(plan_: Plan) -> tuple[subprocess.Popen, Path]:
-    """A schedlab of its own that runs a plan; and where it writes."""
+@contextmanager
+def started(plan_: Plan) -> Iterator[tuple[subprocess.Popen, Path]]:
+    """A schedlab of its own that runs a plan, until one of its tasks has ended; and where it writes.
+
+    It is killed in the end: a test that fails may leave no real-time task behind, which would take a CPU from all
+    the tests after it.
+    """
     # Under Polars, reads and waits without a timeout go on after Ctrl-C.
     main = "import polars; from schedlab.__main__ import main; main()"
     words = [sys.executable, "-c", main, "run", *plan_.workloads, "--host", "linux", "--policy", *plan_.policies,
              "--cpus", "1", "--out", str(plan_.out)]  # fmt: skip
     env = os.environ | {"PYTHONPATH": str(ROOT / "python")}
-    return subprocess.Popen(words, env=env, stdout=subprocess.DEVNULL), plan_.out
+    with subprocess.Popen(words, env=env, stdout=subprocess.DEVNULL) as process:
+        try:
+            wait_until(lambda: any(p.read_text() for p in plan_.out.rglob(linux.TASKS_FILE)), "no task ended")
+            yield process, plan_.out
+        finally:
+            process.kill()
 
 
 FIRST_ENDS = SPIN + '[[task]]\nname = "first"\nnice = 0\nphases = [{run = "1ms"}]\n'
@@ -180,13 +201,12 @@ FIRST_ENDS = SPIN + '[[task]]\nname = "first"\nnice = 0\nphases = [{run = "1ms"}
 
 @needs_realtime
 def test_a_killed_schedlab_leaves_no_process_and_readable_results(plan):
-    process, out = started(plan(FIRST_ENDS, "SCHED_RR:10"))
-    wait_until(lambda: any(p.read_text() for p in out.rglob(linux.TASKS_FILE)), "the first task never ended")
-    tree = tree_of(process.pid)
-    assert len(tree) >= 6, "launcher, keeper, runner and three tasks"
-    process.kill()
-    process.wait()
-    wait_until(lambda: are_gone(tree), "something outlived schedlab")
+    with started(plan(FIRST_ENDS, "SCHED_RR:10")) as (process, out):
+        wait_until(lambda: len(tree_of(process.pid)) >= 6, "launcher, keeper, runner and three tasks")
+        tree = tree_of(process.pid)
+        process.kill()
+        process.wait()
+        wait_until(lambda: are_gone(tree), "something outlived schedlab")
     (file,) = out.rglob(linux.TASKS_FILE)
     assert [task["name"] for task in linux.read_played(file).tasks] == ["first"]
     assert not list(out.rglob("run.json")), "a run that was cut short is not taken for a whole one"
@@ -194,24 +214,23 @@ def test_a_killed_schedlab_leaves_no_process_and_readable_results(plan):
 
 def test_ctrl_c_does_not_wait_for_the_run(plan):
     """It would for 300 s."""
-    process, out = started(plan(FIRST_ENDS, "SCHED_OTHER"))
-    wait_until(lambda: any(p.read_text() for p in out.rglob(linux.TASKS_FILE)), "the first task never ended")
-    tree = tree_of(process.pid)
-    process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=15) == 130
-    wait_until(lambda: are_gone(tree), "something outlived schedlab")
+    with started(plan(FIRST_ENDS, "SCHED_OTHER")) as (process, _):
+        tree = tree_of(process.pid)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == 130
+        wait_until(lambda: are_gone(tree), "something outlived schedlab")
 
 
 @needs_realtime
 def test_a_killed_runner_or_task_fails_its_run_alone(plan):
     for name, kind in (("schedlab-play", "crash"), ("spin", "crash")):
-        process, out = started(plan(FIRST_ENDS, "SCHED_RR:10"))
-        wait_until(lambda out=out: any(p.read_text() for p in out.rglob(linux.TASKS_FILE)), "no task ended")
-        tree = tree_of(process.pid)
-        victim = next(p for p in tree if Path(f"/proc/{p}/comm").read_text().strip() == name)
-        os.kill(victim, signal.SIGKILL)
-        assert process.wait(timeout=30) == 1
-        wait_until(lambda tree=tree: are_gone(tree), "something outlived the run")
+        with started(plan(FIRST_ENDS, "SCHED_RR:10")) as (process, out):
+            # A task has its name once it has run, which another may before it.
+            wait_until(lambda p=process, name=name: named(name, tree_of(p.pid)), f"no {name}")
+            tree = tree_of(process.pid)
+            os.kill(named(name, tree)[0], signal.SIGKILL)
+            assert process.wait(timeout=120) == 1
+            wait_until(lambda tree=tree: are_gone(tree), "something outlived the run")
         (file,) = out.rglob("run.json")
         run = json.loads(file.read_text())
         assert run["error_kind"] == kind, run["error"]
