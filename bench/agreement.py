@@ -38,7 +38,7 @@ from schedlab.hosts.kernel import build as kernel_build
 from schedlab.hosts.kernel import host as kernel
 from schedlab.policy.build import build_policy
 from schedlab.policy.find import load_policy
-from schedlab.program.compiler import compile_workload
+from schedlab.program.compiler import Program, compile_workload
 from schedlab.records.file import read_records
 from schedlab.workload.find import load_workload
 
@@ -80,7 +80,7 @@ class Run:
     """What is played on both hosts."""
 
     folder: Path  #: For files.
-    program: object  #: What runs.
+    program: Program  #: What runs.
     policy: str  #: Name or path.
     tick_ns: int  #: Time between ticks in nanoseconds.
     seed: int = 1  #: Of the random numbers that the policy draws.

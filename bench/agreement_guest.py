@@ -51,7 +51,7 @@ from schedlab.hosts.guest.build import toolchain
 from schedlab.hosts.guest.host import GuestHost
 from schedlab.hosts.guest.policies import TICK_NS, guest_system
 from schedlab.hosts.host import Job
-from schedlab.hosts.kinds import settings_of
+from schedlab.hosts.kinds import job_arguments, settings_of
 from schedlab.hosts.sim import SimHost
 from schedlab.hosts.user_half import image_of
 from schedlab.policy.build import build_policy
@@ -192,7 +192,7 @@ def _kept(job: Job, lead_ms: int) -> Path:
     what = hashlib.sha256(guest_system()[0].hash.encode() + Path(ftrace.__file__).read_bytes())
     what.update(
         (job.policy.policy_hash.encode() if job.policy.loader else job.policy.shared_object.read_bytes())
-        + image_of(job)
+        + image_of(job.policy, job_arguments(job, {"--topology"}))
         + repr((job.n_cpus, lead_ms, sorted(settings_of(job).items()))).encode()
     )
     what.update(job.program.read_bytes())
@@ -256,7 +256,7 @@ def main(words: list[str]) -> int:
             for (workload, policy), seed in itertools.product(todo, seeds):
                 print("\n".join(first(Run(workload, policy, seed))), flush=True)
             return 0
-        for cell in pool.map(lambda it: compare(*it, seeds), todo):
+        for cell in pool.map(lambda it: compare(it[0], it[1], seeds), todo):
             cells.append(cell)
             pair = cell.costly
             print(

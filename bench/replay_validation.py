@@ -249,14 +249,14 @@ def validate(name: str, repeats: int, folder: Path, decided: Counter) -> list[Pr
     for run, _ in runs[OTHER] if name not in PROGRAMS else []:
         decided += decisions(run, slice_ns=slice_of_linux() or SLICE_NS)
     found = [Prediction(name, *prediction) for prediction in predictions]
-    for recorded in dict.fromkeys(each.recorded for each in found):
-        mine = [each for each in found if each.recorded == recorded]
+    for recorded in dict.fromkeys(one.recorded for one in found):
+        mine = [one for one in found if one.recorded == recorded]
         for run, before in runs[recorded]:
-            replayed = predict(run, [each.policy for each in mine], run.parent / f"{run.name}-replays")
-            for each in mine:
+            replayed = predict(run, [one.policy for one in mine], run.parent / f"{run.name}-replays")
+            for one in mine:
                 # What is predicted has not been seen.
-                for real in (metrics for other, metrics in runs[each.name] if other != run):
-                    _compare(each, replayed[each.policy], before, real)
+                for real in (metrics for other, metrics in runs[one.name] if other != run):
+                    _compare(one, replayed[one.policy], before, real)
     return found
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The package is typed strictly, all of it."""
+"""The package is typed strictly, all of it; what is beside it uses what the package has."""
 
 from __future__ import annotations
 
@@ -25,6 +25,18 @@ def mypy(root, *words) -> subprocess.CompletedProcess:
 def test_package_has_no_type_errors(root):
     done = mypy(root)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+#: Of a name or an argument that is not there: a benchmark that nothing calls for weeks breaks so.
+NOT_THERE = r"^(?:bench|tools)/.*\[(?:call-arg|name-defined|attr-defined)\]$"
+
+
+def test_benchmarks_and_tools_use_what_is_there(root, tmp_path):
+    lax = tmp_path / "mypy.ini"
+    lax.write_text("[mypy]\nignore_missing_imports = true\nfollow_imports = silent\nmypy_path = python\n")
+    done = mypy(root, "--config-file", lax, "bench", "tools")
+    assert not re.findall(NOT_THERE, done.stdout, re.M), done.stdout
+    assert re.search(r"checked \d\d+ source files", done.stdout), done.stdout + done.stderr
 
 
 WRONG = """
