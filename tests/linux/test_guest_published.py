@@ -33,6 +33,7 @@ const volatile u64 __SCX_NO_SUCH_NAME __weak;
 const volatile u32 given;
 extern unsigned long CONFIG_NR_CPUS __kconfig;
 extern unsigned CONFIG_HZ __kconfig;
+extern bool CONFIG_PREEMPT_RCU __kconfig __weak;
 int RESIZABLE_ARRAY(data, each);
 int called;
 char comm[] = "ksoftirqd/0";
@@ -57,7 +58,7 @@ s32 BPF_PROG(own_init)
 		return -5;
 	if (scx_bpf_nr_cpu_ids() != 2 || not_there != 2)
 		return -6;
-	if (CONFIG_HZ != 250 || CONFIG_NR_CPUS < 2)
+	if (CONFIG_HZ != 250 || CONFIG_NR_CPUS < 2 || !CONFIG_PREEMPT_RCU)
 		return -9;
 	return other_file(called) == 8 ? 0 : -8;
 }
@@ -125,7 +126,7 @@ def test_what_its_user_half_sets_is_set(guest_parts, scheduler):
 
 def test_an_error_names_its_file_and_line(guest_parts, scheduler):
     scheduler.write_text(MAIN.replace("called = *input;", "called = *absent;"))
-    with pytest.raises(PolicyError, match=rf"{scheduler}:18:\d+: error: .*absent"):
+    with pytest.raises(PolicyError, match=rf"{scheduler}:19:\d+: error: .*absent"):
         bpf.compile_object(scheduler, toolchain=guest_build.toolchain)
 
 

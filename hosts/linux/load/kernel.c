@@ -91,9 +91,10 @@ u64 tick_ns(void)
 
 const char *kernel_config(void)
 {
-	static char text[256];
+	static char text[512];
 	struct utsname name;
 	u32 cpu_max = 0;
+	bool has_idle_nohz;
 	FILE *file = fopen("/sys/devices/system/cpu/kernel_max", "r");
 
 	if (file && fscanf(file, "%u", &cpu_max) != 1)
@@ -101,12 +102,20 @@ const char *kernel_config(void)
 	if (file)
 		fclose(file);
 	uname(&name);
-	/* Two are texts about the build, which no scheduler decides by. */
+	/* Files that NO_HZ_COMMON brings, and NO_HZ_FULL. */
+	has_idle_nohz = !access("/proc/sys/kernel/timer_migration", F_OK) &&
+			access("/sys/devices/system/cpu/nohz_full", F_OK);
+	/*
+	 * Each kind of preemption makes RCU preemptible, and only then is migration disabled
+	 * while a program runs. Two are texts about the build, which no scheduler decides by.
+	 */
 	snprintf(text, sizeof(text),
 		 "CONFIG_X86_64=%c\nCONFIG_HZ=%llu\nCONFIG_NR_CPUS=%u\nCONFIG_PREEMPT_RT=%c\n"
+		 "CONFIG_PREEMPT_RCU=%c\nCONFIG_NO_HZ_IDLE=%c\n"
 		 "CONFIG_CC_VERSION_TEXT=\"\"\nCONFIG_LOCALVERSION=\"\"\n",
 		 strcmp(name.machine, "x86_64") ? 'n' : 'y', 1000000000ULL / tick_ns(), cpu_max + 1,
-		 strstr(name.version, "PREEMPT_RT") ? 'y' : 'n');
+		 strstr(name.version, "PREEMPT_RT") ? 'y' : 'n',
+		 strstr(name.version, "PREEMPT") ? 'y' : 'n', has_idle_nohz ? 'y' : 'n');
 	return text;
 }
 
