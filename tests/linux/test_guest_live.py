@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from schedlab import paths
+from schedlab.hosts.guest import live
 from schedlab.hosts.guest.live import VIRTIOFSD
 
 GUEST = [sys.executable, "-m", "schedlab", "guest"]
@@ -30,12 +32,30 @@ def run(*words, cwd, **environment):
 def test_a_command_finds_its_files_and_a_kernel_with_sched_ext(need, tmp_path):
     need(str(VIRTIOFSD))
     (tmp_path / "asked").write_text("a b")
-    script = 'cat asked; echo "$WORD" > given; cat /sys/kernel/sched_ext/state; nproc; echo wrong >&2; exit 3'
+    script = 'cat asked; echo "$WORD" > given; cat /sys/kernel/sched_ext/state; nproc; grep RCU /boot/config-$(uname -r); echo wrong >&2; exit 3'
     done = run("--cpus", "3", "--", "sh", "-c", script, cwd=tmp_path, WORD="x  y")
     assert done.returncode == 3, done.stderr
-    assert done.stdout.split() == ["a", "bdisabled", "3"]
+    assert done.stdout.split() == ["a", "bdisabled", "3", "CONFIG_PREEMPT_RCU=y"]
     assert done.stderr.splitlines()[-1] == "wrong"
     assert (tmp_path / "given").read_text() == "x  y\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "policies"),
+    [
+        ("./lab load {folder}/mine.bpf.c --for 3s", ["mine"]),
+        ("python3 -m schedlab bench -p SCHED_OTHER,rr --runs 2 -- seq mlfq", ["rr"]),
+        ("/opt/bin/schedlab load {folder}/none.bpf.c", []),
+        ("cat rr", []),
+    ],
+)
+def test_what_a_command_of_schedlab_loads_is_compiled_before(command, policies, tmp_path, monkeypatch):
+    """There it would take minutes."""
+    (tmp_path / "mine.bpf.c").write_bytes((paths.policies_folder() / "fifo.bpf.c").read_bytes())
+    asked = []
+    monkeypatch.setattr(live, "build_policy", lambda policy, **_: asked.append(policy.name))
+    live.compile_named(command.format(folder=tmp_path).split())
+    assert asked == policies
 
 
 @pytest.mark.nightly

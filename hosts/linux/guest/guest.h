@@ -47,6 +47,9 @@ char **read_words(const char *path);
 
 /* What a machine has mounted, below @root. Return: 0, or -errno after a frame. */
 int mount_all(const char *root);
+
+/* The kernel's configuration in /boot below @root, where a scheduler's own program looks for it. */
+void write_config(const char *root);
 /* Its folder and command, and its environment; both paths are of files of the job. Return: 0, or -1 after a frame. */
 int loader_open(const char *argv_path, const char *env_path);
 /* Returns when the kernel has a scheduler: 0, or -1 after frames. */

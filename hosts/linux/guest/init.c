@@ -213,21 +213,6 @@ static void name_bpf_functions(void)
 	close(fd);
 }
 
-/* For a scheduler's own program: its libbpf looks here first. */
-static void write_config(const char *release)
-{
-	char path[128];
-	FILE *file;
-
-	mkdir("/boot", 0755);
-	snprintf(path, sizeof(path), "/boot/config-%s", release);
-	file = fopen(path, "w");
-	if (!file)
-		return;
-	fputs(kernel_config(), file);
-	fclose(file);
-}
-
 int main(void)
 {
 	const struct rlimit no_limit = { RLIM_INFINITY, RLIM_INFINITY };
@@ -250,7 +235,7 @@ int main(void)
 	setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 65536, 65536 });
 	setrlimit(RLIMIT_MEMLOCK, &no_limit);
 	uname(&name);
-	write_config(name.release);
+	write_config("");
 	name_bpf_functions();
 	input_init();
 	trace_init();

@@ -25,6 +25,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -86,6 +87,23 @@ int mount_all(const char *root)
 		}
 	}
 	return 0;
+}
+
+void write_config(const char *root)
+{
+	struct utsname name;
+	char path[128];
+	FILE *file;
+
+	uname(&name);
+	snprintf(path, sizeof(path), "%s/boot", root);
+	mkdir(path, 0755);
+	snprintf(path, sizeof(path), "%s/boot/config-%s", root, name.release);
+	file = fopen(path, "w");
+	if (!file)
+		return;
+	fputs(kernel_config(), file);
+	fclose(file);
 }
 
 int loader_open(const char *argv_path, const char *env_path)

@@ -91,6 +91,9 @@ void machine_root_exec(const char *argv_path, const char *env_path)
 	}
 	if (mount_all(ROOT))
 		return;
+	/* A /boot of the guest's own: the caller's belongs to another kernel. */
+	if (!mount("tmpfs", ROOT "/boot", "tmpfs", 0, NULL))
+		write_config(ROOT);
 	frame_text("next", "%s", argv[1]);
 	/* execvpe() looks along the PATH of the caller. */
 	for (char **word = env; *word; word++) {

@@ -16,6 +16,7 @@ Read next: boot.py; hosts/linux/guest/machine_root.c.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import shutil
 import subprocess
@@ -27,7 +28,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from ...errors import HostError, UnavailableError
+from ...errors import HostError, SchedlabError, UnavailableError
+from ...policy.build import build_policy
+from ...policy.find import load_policy
 from ..kernel.boot import ENDS_WITH_US
 from .boot import BOOT_SECONDS_MAX, GuestRunner, GuestSystem
 from .build import build_program, toolchain
@@ -82,7 +85,8 @@ def run_live(
     _refuse(is_kvm=is_kvm)
     plain, parts = guest_system(kernel=kernel)
     build_program("load", parts.libbpf)  # there it would take minutes, ...
-    toolchain(kernel)  # ... and so would the types of its kernel
+    toolchain(kernel)  # ... so would the types of its kernel, ...
+    compile_named(argv)  # ... and a published scheduler
     system = LiveSystem(plain.kernel, plain.init, n_cpus, is_counted=False, ram_mib=ram_mib, is_kvm=is_kvm)
     runner = runner or GuestRunner()
     with (
@@ -114,6 +118,18 @@ def run_live(
         why = "; ".join(answer.fatal) or said.complaint or said.console[-2000:]
         raise HostError(f"{argv[0]}: the guest ended before it did: {why}")
     return answer.status
+
+
+def compile_named(argv: Sequence[str]) -> None:
+    """Compile the policies that are words of a command of schedlab, into the cache that the guest shares.
+
+    What cannot be compiled, or is none, is left to the command.
+    """
+    start = next((i for i, word in enumerate(argv, 1) if Path(word).name in ("schedlab", "lab")), len(argv))
+    words = itertools.takewhile(lambda word: word != "--", argv[start:])
+    for name in (part for word in words for part in word.split(",")):
+        with contextlib.suppress(SchedlabError, OSError):
+            build_policy(load_policy(name), engine="bpf", toolchain=toolchain)
 
 
 def _refuse(*, is_kvm: bool) -> None:
