@@ -273,6 +273,9 @@ def test_refusal_and_removal_are_failures(command, needs_clang):
     process = command("rr", frames=refused, waits=False)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 1 and "the kernel refuses rr:\n" in err and "Permission denied" in err
+    log = b"; if (!p) @ a.bpf.c:6\n8: (15) if r1 == 0x0 goto pc+2\n; x = p->a @ a.bpf.c:7\nR0 is wrong\nprocessed 4 insns\nrefused\n"
+    _, err = command("rr", frames={"refused": log}, waits=False).communicate(timeout=60)
+    assert err.endswith("the kernel refuses rr:\na.bpf.c:7: x = p->a\nR0 is wrong\n")
     gone = RECORDED | {
         "ended": b"by the kernel",
         "kernel": b'sched_ext: BPF scheduler "rr" disabled (runnable task stall)\n'

@@ -156,7 +156,9 @@ class _Shown:
     def end(self, answer: Any, held_ns: int, guard: dict[str, Any] | None) -> None:
         """Why it is over."""
         if not answer.is_loaded:
-            print(f"error: the kernel refuses {answer.name}:\n{answer.error}", file=sys.stderr)
+            from ..hosts.guest.verify import reason_of
+
+            print(f"error: the kernel refuses {answer.name}:\n{reason_of(answer.error)}", file=sys.stderr)
             return
         print(
             f"unloaded after {held_ns / 1e9:.1f} s, {answer.ended_by or 'before it was attached'}: "

@@ -21,6 +21,7 @@ from ...policy.find import load_policy
 from ...policy.linux_class import LinuxClass
 from ..guest.build import toolchain
 from ..guest.frames import Answer
+from ..guest.verify import reason_of
 from .load import LoadedPolicy, prepare_loader, unavailable_reason
 
 #: Linux's number of the class that sched_ext schedules.
@@ -75,7 +76,8 @@ def under(each: LinuxClass) -> Iterator[Answer | None]:
     assert each.built is not None, "only a parsed name has none"
     with LoadedPolicy(each.built, prepare_loader(), is_partial=True) as loaded:
         if not loaded.wait_until_attached():
-            raise ThrownOutError(f"{each.name}: the kernel refuses it:\n{loaded.close().error}", "policy")
+            why = reason_of(loaded.close().error or "")
+            raise ThrownOutError(f"{each.name}: the kernel refuses it:\n{why}", "policy")
         yield loaded.answer
         answer = loaded.close()
     if answer.error:
