@@ -23,13 +23,14 @@
  * @knob wakeup_granularity_ns ns 0 1000000000  lead to preempt by (default 1 ms)
  * @knob sleeper_credit_ns ns 0 1000000000  lead of a sleeper (default 3 ms)
  * @knob wakeup_preemption bool 0 1  wake-ups preempt (default 1)
- * @knob groups enum none=0,flat=1,tree=2  whether cgroups have parts, and divide them by weight, however many
+ * @knob groups enum none=0,flat=1,tree=2  whether cgroups have quotas, and parts, and divide these by weight, however many
  *       tasks are in them: in one queue, or with a queue for each (default none: tasks are alone)
  * @shares weight within latency_ns
  * @latency wake-up at once
- * @work-conserving yes  a queued task is taken by the first CPU that is free
+ * @work-conserving yes  a queued task is taken by the first CPU that is free, unless its group is throttled
  * @starvation-free no  a task worth more than one CPU falls behind, and goes before those bound to its CPU
  * @virtual-time yes
+ * @quotas with groups
  * @source reports 2 and 4 (SCHED_OTHER); Linux 2.6.23 to 6.5, its defaults on one CPU
  *
  * Read next: policies/credit.bpf.c, shares with a queue per CPU.
@@ -66,6 +67,8 @@ struct task_ctx {
 };
 DEFINE_TASK_CTX(struct task_ctx);
 
+#include <scx/policy/group_aside.h>
+
 /* What runs on a CPU; other CPUs read it without a lock, and may be a slice late. */
 static struct cpu_ctx {
 	u64 vtime; /* of the running task, at since_ns */
@@ -99,7 +102,7 @@ static u64 load_now(void)
 
 static u32 queue_of(const struct task_ctx *tc)
 {
-	return groups == GROUPS_TREE ? tc->group.in : CFS_DSQ;
+	return group_queue(tc->group.in);
 }
 
 /* Return: its weight among what is in its queue, in 1/GROUP_SCALE. */
@@ -159,6 +162,7 @@ static void charge(struct task_struct *p, struct task_ctx *tc)
 		tc->vtime = latest;
 	if (groups == GROUPS_TREE)
 		tree_charge(tc->group.in, used_ns, wait_ns_max);
+	quota_charge(p, &tc->group);
 }
 
 /* Its part of the latency is known now; when it was queued it was another one. */
@@ -183,7 +187,7 @@ static void begin_slice(struct task_struct *p, const struct task_ctx *tc)
 
 s32 BPF_STRUCT_OPS(cfs_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
-	return select_cpu_and_insert(p, prev_cpu, wake_flags, latency_ns);
+	return select_cpu_and_insert_unthrottled(p, prev_cpu, wake_flags, latency_ns);
 }
 
 /* Comes before enqueue, and also for a task that goes straight to an idle CPU. */
@@ -224,6 +228,25 @@ void BPF_STRUCT_OPS(cfs_quiescent, struct task_struct *p, u64 deq_flags)
 	group_leave(&tc->group);
 }
 
+/* A task without budget is as one that sleeps, but has no sleeper's credit. */
+static void count_out(struct task_struct *p, struct task_ctx *tc)
+{
+	group_uncount(&tc->group, GROUP_ASIDE);
+}
+
+static u64 count_in_again(struct task_struct *p, struct task_ctx *tc)
+{
+	u32 nr_came = group_recount(&tc->group);
+	u64 earliest;
+
+	if (groups == GROUPS_TREE)
+		tree_place(tc->group.in, nr_came, 0);
+	earliest = clock_of(tc);
+	if (time_before(tc->vtime, earliest))
+		tc->vtime = earliest;
+	return tc->vtime;
+}
+
 /* @tc, with @weight in its queue, was woken on @cpu. */
 static void maybe_preempt(s32 cpu, const struct task_ctx *tc, u64 weight)
 {
@@ -249,7 +272,8 @@ void BPF_STRUCT_OPS(cfs_enqueue, struct task_struct *p, u64 enq_flags)
 	u64 vtime = tc ? tc->vtime : vtime_now;
 
 	scx_bpf_dsq_insert_vtime(p, tc ? queue_of(tc) : CFS_DSQ, latency_ns, vtime, enq_flags);
-	if (!kick_idle_cpu(p, enq_flags) && wakeup_preemption && (enq_flags & SCX_ENQ_WAKEUP) && tc)
+	if (wants_preemption(p, tc, enq_flags) && wakeup_preemption &&
+	    (enq_flags & SCX_ENQ_WAKEUP) && tc)
 		maybe_preempt(scx_bpf_task_cpu(p), tc, queue_weight(p, tc));
 }
 
@@ -272,11 +296,13 @@ void BPF_STRUCT_OPS(cfs_dispatch, s32 cpu, struct task_struct *prev)
 	struct task_ctx *tc = prev_task_ctx(prev, cpu);
 	bool has_yielded;
 
-	if (!prev || !tc) {
+	if (prev && tc)
+		charge(prev, tc);
+	set_throttled_aside();
+	if (!prev || !tc || is_throttled(tc->group.in)) {
 		take(cpu, NULL);
 		return;
 	}
-	charge(prev, tc);
 	has_yielded = tc->has_yielded;
 	tc->has_yielded = false;
 	if (take(cpu, has_yielded ? NULL : tc))
@@ -292,9 +318,19 @@ void BPF_STRUCT_OPS(cfs_running, struct task_struct *p)
 	if (!tc)
 		return;
 	tc->exec_ns = p->se.sum_exec_runtime;
+	note_not_aside(p, tc);
+	quota_begin(p, &tc->group);
 	if (groups == GROUPS_TREE)
 		tree_count_running(tc->group.in, true);
 	begin_slice(p, tc);
+}
+
+void BPF_STRUCT_OPS(cfs_tick, struct task_struct *p)
+{
+	struct task_ctx *tc = task_ctx(p);
+
+	if (tc)
+		quota_tick(p, &tc->group);
 }
 
 void BPF_STRUCT_OPS(cfs_stopping, struct task_struct *p, bool runnable)
@@ -332,7 +368,7 @@ DEFINE_GROUP_OPS(cfs)
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(cfs_init)
 {
-	return create_dsqs(groups == GROUPS_TREE ? GROUPS_MAX : 1);
+	return create_dsqs(groups == GROUPS_NONE ? 1 : NR_GROUP_DSQS);
 }
 
 SCX_OPS_DEFINE(cfs_ops,
@@ -342,9 +378,11 @@ SCX_OPS_DEFINE(cfs_ops,
 	       .enqueue = (void *)cfs_enqueue,
 	       .dispatch = (void *)cfs_dispatch,
 	       .running = (void *)cfs_running,
+	       .tick = (void *)cfs_tick,
 	       .stopping = (void *)cfs_stopping,
 	       .yield = (void *)cfs_yield,
 	       .init_task = (void *)cfs_init_task,
 	       GROUP_OPS(cfs),
 	       .init = (void *)cfs_init,
+	       .flags = SCX_OPS_ENQ_LAST,
 	       .name = "cfs");

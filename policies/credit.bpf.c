@@ -29,8 +29,9 @@
  * @knob balance enum none=0,pull=1,longest=2,push=3  pull from the first or from the
  *       longest queue, push from the longest to the shortest each period (default pull)
  * @knob wakeup_boost bool 0 1  boost (default 1)
- * @knob groups enum none=0,flat=1  whether cgroups have parts, and divide them by weight, however many
+ * @knob groups enum none=0,flat=1  whether cgroups have quotas, and parts, and divide these by weight, however many
  *       tasks are in them, as Xen's domains do among their active CPUs (default none: tasks are alone)
+ * @quotas with groups
  * @work-conserving no  pulling leaves two waiting, push waits for a period, caps park
  * @starvation-free no  tasks that are boosted again and again keep those in UNDER waiting
  * @source L. Cherkasova, D. Gupta and A. Vahdat, Comparison of the three CPU
@@ -53,6 +54,42 @@ const volatile u32 groups = 0;
 
 #include <scx/policy/groups.h>
 #include <scx/policy/credit_accounts.h>
+
+/* Tasks of a throttled group are parked, and looked at in each accounting, too. */
+static void park(u64 dsq_id, u64 parked_id)
+{
+	struct task_struct *p;
+
+	bpf_for_each(scx_dsq, p, dsq_id, 0) {
+		struct task_ctx *tc = task_ctx(p);
+
+		if (!tc || !is_throttled(tc->group.nr) ||
+		    !scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, parked_id, 0))
+			continue;
+		tc->class = CLASS_PARKED;
+		count_in(tc, CLASS_PARKED);
+	}
+}
+
+static void park_throttled(void)
+{
+	s32 nr_cpus = (s32)scx_bpf_nr_cpu_ids();
+	s32 cpu, class;
+
+	bpf_for(cpu, 0, nr_cpus) {
+		bpf_for(class, CLASS_BOOST, CLASS_PARKED)
+			park(dsq_of(cpu, class), dsq_of(cpu, CLASS_PARKED));
+	}
+}
+
+static void put_back_tasks(void)
+{
+	s32 nr_cpus = (s32)scx_bpf_nr_cpu_ids();
+	s32 cpu;
+
+	bpf_for(cpu, 0, nr_cpus)
+		resort(cpu, CLASS_PARKED);
+}
 
 void BPF_STRUCT_OPS(credit_runnable, struct task_struct *p, u64 enq_flags)
 {
@@ -149,6 +186,12 @@ static void take(s32 cpu, u32 prev_class)
 
 void BPF_STRUCT_OPS(credit_dispatch, s32 cpu, struct task_struct *prev)
 {
+	struct task_ctx *tc = prev_task_ctx(prev, cpu);
+
+	if (prev && tc)
+		charge(prev, tc);
+	if (must_set_aside && __sync_lock_test_and_set(&must_set_aside, 0))
+		park_throttled();
 	choose(cpu, prev);
 }
 
@@ -168,6 +211,10 @@ void BPF_STRUCT_OPS(credit_tick, struct task_struct *p)
 
 void BPF_STRUCT_OPS(credit_running, struct task_struct *p)
 {
+	struct task_ctx *tc = task_ctx(p);
+
+	if (tc)
+		quota_begin(p, &tc->group);
 	begin_run(p);
 }
 

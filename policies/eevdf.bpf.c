@@ -40,14 +40,15 @@
  * @knob tick enum slice=0,group=1  when a tick takes the CPU: when the running task has used its slice, or
  *       also when it is not eligible any more, as in a cgroup beside other runnable tasks, whose ticks
  *       have Linux choose anew in all groups (default slice)
- * @knob groups enum none=0,flat=1,tree=2  whether cgroups have parts, and divide them by weight, however many
+ * @knob groups enum none=0,flat=1,tree=2  whether cgroups have quotas, and parts, and divide these by weight, however many
  *       tasks are in them: in one queue, or with a queue for each, where no task that sleeps and owes is
  *       counted, and one of another group preempts what is not eligible (default none: tasks are alone)
  * @shares weight within slice_ns
  * @latency wake-up within slice_ns
- * @work-conserving yes  a queued task is taken by the first CPU that is free
+ * @work-conserving yes  a queued task is taken by the first CPU that is free, unless its group is throttled
  * @starvation-free no  lag outlives a sleep: tasks that change weights meanwhile gain what others lose
  * @virtual-time yes
+ * @quotas with groups
  * @source I. Stoica and H. Abdel-Wahab, Earliest Eligible Virtual Deadline First, 1995;
  *         Linux since 6.6, kernel/sched/fair.c
  *
@@ -74,6 +75,7 @@ const volatile u32 groups = 0;
 
 #include <scx/policy/eevdf_lag.h>
 #include <scx/policy/eevdf_tree.h>
+#include <scx/policy/group_aside.h>
 
 /* What runs on a CPU; other CPUs read it without a lock, and may be a slice late. */
 static struct cpu_ctx {
@@ -117,8 +119,8 @@ void BPF_STRUCT_OPS(eevdf_quiescent, struct task_struct *p, u64 deq_flags)
 
 s32 BPF_STRUCT_OPS(eevdf_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
-	return select_cpu_and_insert(p, prev_cpu, wake_flags,
-				     tick == TICK_GROUP ? 1 : own_slice_ns(p));
+	return select_cpu_and_insert_unthrottled(p, prev_cpu, wake_flags,
+						 tick == TICK_GROUP ? 1 : own_slice_ns(p));
 }
 
 /* The v of what runs on the CPU of @cc, at @now_ns. */
@@ -225,7 +227,7 @@ void BPF_STRUCT_OPS(eevdf_enqueue, struct task_struct *p, u64 enq_flags)
 	tc->has_yielded = false;
 	scx_bpf_dsq_insert_vtime(p, queue_of(tc), tick == TICK_GROUP ? 1 : slice_left_ns(tc),
 				 tc->deadline, enq_flags);
-	if (kick_idle_cpu(p, enq_flags))
+	if (!wants_preemption(p, tc, enq_flags))
 		return;
 	if ((enq_flags & SCX_ENQ_WAKEUP) || tc->is_new)
 		maybe_preempt(scx_bpf_task_cpu(p), tc);
@@ -324,7 +326,7 @@ static bool is_protected(s32 cpu, const struct task_ctx *tc)
 {
 	const struct cpu_ctx *cc = ARRAY_ELEM_PTR(cpu_ctxs, cpu, SCX_CPUS_MAX);
 
-	return tick == TICK_GROUP && cc && !tc->has_yielded &&
+	return tick == TICK_GROUP && cc && !tc->has_yielded && !is_throttled(tc->group.in) &&
 	       time_before(tc->v, cc->protected_v) &&
 	       is_eligible(tc, mean_of(queue_of(tc), scx_bpf_now()));
 }
@@ -347,7 +349,10 @@ void BPF_STRUCT_OPS(eevdf_dispatch, s32 cpu, struct task_struct *prev)
 			note_running(cpu, tc);
 			return;
 		}
+		if (is_throttled(tc->group.in))
+			tc = NULL;
 	}
+	set_throttled_aside();
 	if (groups == GROUPS_TREE) {
 		if (take_from_tree(cpu, tc && !tc->has_yielded ? tc : NULL))
 			return;
@@ -384,6 +389,8 @@ void BPF_STRUCT_OPS(eevdf_running, struct task_struct *p)
 
 	if (!tc || !cc)
 		return;
+	note_not_aside(p, tc);
+	quota_begin(p, &tc->group);
 	tc->is_new = false;
 	cc->protected_v = tc->deadline;
 	tc->exec_ns = p->se.sum_exec_runtime;
@@ -392,6 +399,14 @@ void BPF_STRUCT_OPS(eevdf_running, struct task_struct *p)
 	groups_run(queue_of(tc), now_ns, true);
 	bpf_spin_unlock(&eevdf_lock);
 	note_running(cpu, tc);
+}
+
+void BPF_STRUCT_OPS(eevdf_tick, struct task_struct *p)
+{
+	struct task_ctx *tc = task_ctx(p);
+
+	if (tc)
+		quota_tick(p, &tc->group);
 }
 
 void BPF_STRUCT_OPS(eevdf_stopping, struct task_struct *p, bool runnable)
@@ -443,7 +458,7 @@ void BPF_STRUCT_OPS(eevdf_exit_task, struct task_struct *p, struct scx_exit_task
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(eevdf_init)
 {
-	return create_dsqs(groups == GROUPS_TREE ? GROUPS_MAX : 1);
+	return create_dsqs(groups == GROUPS_NONE ? 1 : NR_GROUP_DSQS);
 }
 
 SCX_OPS_DEFINE(eevdf_ops,
@@ -453,10 +468,12 @@ SCX_OPS_DEFINE(eevdf_ops,
 	       .enqueue = (void *)eevdf_enqueue,
 	       .dispatch = (void *)eevdf_dispatch,
 	       .running = (void *)eevdf_running,
+	       .tick = (void *)eevdf_tick,
 	       .stopping = (void *)eevdf_stopping,
 	       .yield = (void *)eevdf_yield,
 	       .init_task = (void *)eevdf_init_task,
 	       .exit_task = (void *)eevdf_exit_task,
 	       GROUP_OPS(eevdf),
 	       .init = (void *)eevdf_init,
+	       .flags = SCX_OPS_ENQ_LAST,
 	       .name = "eevdf");

@@ -609,6 +609,7 @@ class RunResult(_Named, total=False):
     loader: dict[str, Any]
     directory: str | None
     log: list[str]
+    notes: list[str]
     usage: dict[str, Any]
     no_records: str | None
     replay: dict[str, Any]
@@ -693,8 +694,7 @@ def json_schema() -> dict[str, Any]:
         properties[name] |= {"description": option.help, **option.limits}
     properties["seed"] |= {"minimum": 0, "maximum": SEED_MAX}
     properties["schema"] |= {"minimum": 1, "maximum": SCHEMA}
-    head = {
+    return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"run.json of schedlab, schema {SCHEMA}",
-    }
-    return head | schema
+    } | schema

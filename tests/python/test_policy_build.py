@@ -126,6 +126,8 @@ def test_every_policy_of_the_project_loads():
         ("levels 1 8", "levels 1ms 8", r":7: @knob depth: '1ms' is a time, but the unit is levels"),
         ("@knob depth", "@knob slice_ns", r":7: @knob slice_ns is declared twice"),
         ("@work-conserving yes", "@work-conserving maybe", r":10: .* yes or no, not 'maybe'"),
+        ("@work-conserving yes", "@quotas with groups", r":10: @quotas must be .* a @knob that stands above"),
+        ("@work-conserving yes", "@quotas slice_ns", r":10: @quotas must be followed by with"),
     ],
 )
 def test_malformed_declarations_are_refused_with_their_line(write, old, new, message):

@@ -23,7 +23,7 @@ from schedlab.program.compiler import compile_workload
 from schedlab.records import parquet
 from schedlab.records.file import Kind, Stop, read_records, write_records
 from schedlab.runs import run as run_module
-from schedlab.runs.judge import has_host_work, is_capped
+from schedlab.runs.judge import has_host_work, is_capped, is_limited
 from schedlab.runs.run import folder_name, make_plan, run_plan
 from schedlab.workload.spec import parse_workload
 
@@ -481,6 +481,45 @@ phases = [{set = {priority = 3}}, {read = "4KiB"}]
     assert program.tasks["name"].tolist() == ["plain", "capped", "capped-later", "reader"]
     assert is_capped(program).tolist() == [False, True, True, False]
     assert has_host_work(program).tolist() == [False, False, False, True]
+
+
+def test_tasks_wait_for_the_budget_of_any_group_that_they_may_be_in():
+    text = """
+[workload]
+title = "x"
+question = "y"
+[[group]]
+name = "a"
+quota = "20ms"
+[[group]]
+name = "in-a"
+parent = "a"
+[[group]]
+name = "b"
+[[task]]
+name = "free"
+phases = [{run = "1ms"}]
+[[task]]
+name = "below"
+group = "in-a"
+phases = [{run = "1ms"}]
+[[task]]
+name = "later"
+group = "b"
+phases = [{run = "1ms"}]
+[[task]]
+name = "joins"
+phases = [{join = "in-a"}, {spawn = "child"}, {run = "1ms"}]
+[[task]]
+name = "child"
+arrival = "spawned"
+phases = [{run = "1ms"}]
+"""
+    program = compile_workload(parse_workload(text), seed=0)
+    assert program.tasks["name"].tolist() == ["free", "below", "later", "joins", "child"]
+    assert is_limited(program).tolist() == [False, True, False, True, True]
+    b = next(number - 1 for number, group in program.groups.items() if group.name == "b")
+    assert is_limited(program, frozenset({b})).tolist() == [False, True, True, True, True]
 
 
 def test_each_host_declares_options_that_there_are_and_each_option_has_a_host():

@@ -161,6 +161,7 @@ static void charge(struct task_struct *p, struct task_ctx *tc)
 	s64 used_ns = (s64)exec_ns_since(p, &tc->exec_ns);
 
 	settle(tc);
+	quota_charge(p, &tc->group);
 	tc->balance_ns -= used_ns;
 	tc->cap_ns -= used_ns;
 	limit_debt(tc);
@@ -168,6 +169,8 @@ static void charge(struct task_struct *p, struct task_ctx *tc)
 
 static u32 class_of(const struct task_ctx *tc)
 {
+	if (is_throttled(tc->group.nr))
+		return CLASS_PARKED;
 	if (tc->cap_percent && tc->cap_ns <= 0)
 		return CLASS_PARKED;
 	return tc->balance_ns >= 0 ? CLASS_UNDER : CLASS_OVER;

@@ -27,6 +27,7 @@ struct task_ctx {
 	bool has_yielded;
 	bool is_new;	 /* has never run */
 	bool is_delayed; /* sleeps and owes: see struct delayed */
+	u32 state;	 /* enum group_state: whether it counts in V; eevdf_lock protects it */
 };
 DEFINE_TASK_CTX(struct task_ctx);
 
@@ -161,10 +162,12 @@ static void charge(struct task_struct *p, struct task_ctx *tc)
 	bpf_spin_lock(&eevdf_lock);
 	m->since_ns += now_ns - tc->charged_ns;
 	/* It cannot use more than a CPU, or does not want to: see the head. */
-	use(m, &tc->v, tc->weight, used, now_ns, tc->has_yielded || has_rest, max);
+	if (tc->state == GROUP_COUNTED)
+		use(m, &tc->v, tc->weight, used, now_ns, tc->has_yielded || has_rest, max);
 	if (groups == GROUPS_TREE)
 		groups_charge(tc->group.in, used_ns, now_ns - tc->charged_ns, now_ns, has_rest);
 	bpf_spin_unlock(&eevdf_lock);
+	quota_charge(p, &tc->group);
 	tc->charged_ns = now_ns;
 	if (groups == GROUPS_FLAT)
 		reweigh(m, tc, weight_of(p, tc));
@@ -265,27 +268,17 @@ static bool end_delay(struct task_struct *p, struct task_ctx *tc, bool may_stay)
 /*
  * Put a task that was not runnable where its lag is what it was; V moves as it comes,
  * by its part of all weight. If it owes what it owed when it went to sleep, it stays
- * where it was, with the deadline that it had.
+ * where it was, with the deadline that it had. Context: eevdf_lock is held. Return: whether it owes still.
  */
-static void join(struct task_struct *p, struct task_ctx *tc)
+static __always_inline bool place(struct mean *m, struct task_ctx *tc, u64 weight, u64 now_ns,
+				  bool was_delayed)
 {
-	struct mean *m = mean_for(queue_of(tc));
-	u64 weight = weight_of(p, tc);
-	u64 now_ns = scx_bpf_now();
-	bool still_owes = false, was_delayed = tc->is_delayed;
-	s64 lag;
+	bool still_owes = false;
+	s64 lag = tc->lag;
 	u64 v;
 
-	if (!m)
-		return;
-	if (was_delayed && end_delay(p, tc, weight == tc->weight)) {
-		tc->charged_ns = m->updated_ns = now_ns;
-		return;
-	}
-	lag = tc->lag;
 	if (weight != tc->weight)
 		lag = divide_signed(lag * (s64)tc->weight, weight);
-	bpf_spin_lock(&eevdf_lock);
 	v = was_delayed ? mean_before(m, now_ns) : mean_at(m, now_ns);
 	m->updated_ns = now_ns;
 	if (lag < 0 && weight == tc->weight) {
@@ -297,36 +290,44 @@ static void join(struct task_struct *p, struct task_ctx *tc)
 	tc->v = v - (u64)lag;
 	tc->charged_ns = now_ns;
 	tc->weight = weight;
+	tc->state = GROUP_COUNTED;
 	count(m, tc->v, weight);
 	if (groups == GROUPS_TREE)
 		groups_join(tc->group.in, now_ns);
+	return still_owes;
+}
+
+static void join(struct task_struct *p, struct task_ctx *tc)
+{
+	struct mean *m = mean_for(queue_of(tc));
+	u64 weight = weight_of(p, tc);
+	u64 now_ns = scx_bpf_now();
+	bool still_owes, was_delayed = tc->is_delayed;
+
+	if (!m)
+		return;
+	if (was_delayed && end_delay(p, tc, weight == tc->weight)) {
+		tc->state = GROUP_COUNTED;
+		tc->charged_ns = m->updated_ns = now_ns;
+		return;
+	}
+	bpf_spin_lock(&eevdf_lock);
+	still_owes = place(m, tc, weight, now_ns, was_delayed);
 	bpf_spin_unlock(&eevdf_lock);
 	if (!still_owes)
 		make_request(p, tc);
 }
 
-/* Context: the task is charged. */
-static void leave(struct task_struct *p, struct task_ctx *tc, bool is_asleep)
+/* It is not runnable any more: its lag is kept. Context: eevdf_lock is held, the task is charged. */
+static __always_inline void displace(struct mean *m, struct task_ctx *tc, u64 v, u64 now_ns,
+				     u32 state)
 {
-	struct mean *m = mean_for(queue_of(tc));
 	s64 max = (s64)lag_max(tc);
-	u64 now_ns = scx_bpf_now();
-	u64 v;
 
-	if (!m)
-		return;
-	bpf_spin_lock(&eevdf_lock);
-	v = mean_at(m, now_ns);
-	m->updated_ns = now_ns;
-	tc->is_delayed = is_asleep && groups != GROUPS_TREE && time_before(v, tc->v) &&
-			 delay(p, tc);
-	if (!tc->is_delayed)
-		uncount(m, tc->v, tc->weight, v);
+	tc->state = state;
+	uncount(m, tc->v, tc->weight, v);
 	if (groups == GROUPS_TREE)
 		groups_leave(tc->group.in, now_ns);
-	bpf_spin_unlock(&eevdf_lock);
-	if (tc->is_delayed)
-		return;
 	tc->lag = (s64)(v - tc->v);
 	if (tc->lag > max)
 		tc->lag = max;
@@ -335,4 +336,63 @@ static void leave(struct task_struct *p, struct task_ctx *tc, bool is_asleep)
 	tc->lag = -max;
 	tc->deadline -= tc->v - (v + (u64)max);
 	tc->v = v + (u64)max;
+}
+
+/* Context: the task is charged. */
+static void leave(struct task_struct *p, struct task_ctx *tc, bool is_asleep)
+{
+	struct mean *m = mean_for(queue_of(tc));
+	u64 now_ns = scx_bpf_now();
+	bool is_counted;
+	u64 v;
+
+	if (!m)
+		return;
+	bpf_spin_lock(&eevdf_lock);
+	v = mean_at(m, now_ns);
+	m->updated_ns = now_ns;
+	is_counted = tc->state == GROUP_COUNTED;
+	tc->is_delayed = is_counted && is_asleep && groups != GROUPS_TREE &&
+			 time_before(v, tc->v) && delay(p, tc);
+	if (is_counted && !tc->is_delayed)
+		displace(m, tc, v, now_ns, GROUP_OUT);
+	tc->state = GROUP_OUT;
+	bpf_spin_unlock(&eevdf_lock);
+}
+
+/* ---- a task without budget ------------------------------------------------------ */
+
+/* Its lag is kept, as when it sleeps; it owes on when it has a budget. */
+static void count_out(struct task_struct *p, struct task_ctx *tc)
+{
+	struct mean *m = mean_for(queue_of(tc));
+	u64 now_ns = scx_bpf_now();
+
+	if (!m)
+		return;
+	group_uncount(&tc->group, GROUP_ASIDE);
+	bpf_spin_lock(&eevdf_lock);
+	if (tc->state == GROUP_COUNTED)
+		displace(m, tc, mean_at(m, now_ns), now_ns, GROUP_ASIDE);
+	bpf_spin_unlock(&eevdf_lock);
+}
+
+static u64 count_in_again(struct task_struct *p, struct task_ctx *tc)
+{
+	struct mean *m = mean_for(queue_of(tc));
+	u64 slice = own_slice_ns(p);
+	u64 now_ns = scx_bpf_now();
+	u64 weight;
+
+	group_recount(&tc->group);
+	weight = weight_of(p, tc);
+	if (!m)
+		return tc->deadline;
+	bpf_spin_lock(&eevdf_lock);
+	if (tc->state == GROUP_ASIDE && !place(m, tc, weight, now_ns, false)) {
+		tc->slice_ns = slice;
+		tc->deadline = tc->v + vtime_of(slice, tc->weight);
+	}
+	bpf_spin_unlock(&eevdf_lock);
+	return tc->deadline;
 }

@@ -42,19 +42,6 @@ struct tree_rival {
 	u32 nr;	      /* its group; TREE_EMPTY: there is none */
 };
 
-/* Whether group @nr is one of @path. The root always is. */
-static inline bool is_on_path(u32 nr, u64 path)
-{
-	return !nr || (path >> (nr % GROUPS_MAX) & 1);
-}
-
-static inline u64 path_of(u32 nr)
-{
-	const struct group *g = ARRAY_ELEM_PTR(groups_of, nr, GROUPS_MAX);
-
-	return g ? g->path : 0;
-}
-
 /* CPU time by a weight, 100 of which leave it as it is. */
 static inline u64 tree_weighted(u64 ns, u64 weight)
 {

@@ -12,14 +12,18 @@
  * its next charge on, and but for sleepers: each task is placed as one, though the rest of
  * its group went on. A tree of queues is in group_tree.h.
  *
+ * A cgroup's quota is kept as well: see group_quota.h.
+ *
  * Included after the knob `groups`. Of more than GROUPS_MAX cgroups at once, and of more
- * than GROUP_LEVELS_MAX levels with the root, the tasks of the others count as their parents'.
+ * than GROUP_LEVELS_MAX levels with the root, the tasks of the others count as their parents',
+ * and their quotas are not kept.
  * Read next: policies/cfs.bpf.c, a user.
  */
 #ifndef SCX_POLICY_GROUPS_H
 #define SCX_POLICY_GROUPS_H
 
 #include <scx/common.bpf.h>
+#include <scx/task_ctx.h>
 
 enum { GROUPS_NONE, GROUPS_FLAT, GROUPS_TREE };
 
@@ -27,11 +31,23 @@ enum { GROUPS_NONE, GROUPS_FLAT, GROUPS_TREE };
 #define GROUP_LEVELS_MAX 16
 #define GROUP_SCALE 16ULL /* parts are in sixteenths of a weight */
 
+/*
+ * Whether a task counts as runnable. One that waits in a group without budget is aside: it
+ * does not count.
+ *
+ *	OUT --runnable--> COUNTED <--set aside, put back--> ASIDE
+ *	 ^                   |                                |
+ *	 +---- quiescent ----+--------------------------------+
+ */
+enum group_state { GROUP_OUT, GROUP_COUNTED, GROUP_ASIDE };
+
 /* What a task keeps. */
 struct group_task {
-	u32 nr;	    /* its group */
-	u32 in;	    /* where it is counted, while it is runnable, ... */
-	u64 weight; /* ... and with what */
+	u32 nr;	     /* its group */
+	u32 in;	     /* where it is counted, while it is runnable, ... */
+	u64 weight;  /* ... and with what */
+	u32 state;   /* enum group_state; groups_lock protects it */
+	u64 exec_ns; /* its CPU time when a quota was last charged */
 };
 
 private(GROUPS) struct bpf_spin_lock groups_lock;
@@ -43,13 +59,22 @@ static struct group {
 	u64 vtime; /* with a tree: in its parent's queue, weighted ns; wraps */
 	u64 clock; /* with a tree: how far its own queue has come, weighted ns; wraps */
 	/* With a tree of eevdf, in its parent's queue: */
-	u64 deadline;	/* virtual time */
-	s64 lag;	/* virtual time; while it does not count */
-	u64 counted;	/* weight with which it counts; 0: it does not */
+	u64 deadline; /* virtual time */
+	s64 lag;      /* virtual time; while it does not count */
+	u64 counted;  /* weight with which it counts; 0: it does not */
+	/* The quota, if its bit of limited_groups is set: */
+	u64 period_ns;
+	u64 quota_ns;	/* given in each period ... */
+	u64 burst_ns;	/* ... and so much may be left over from others */
+	s64 left_ns;	/* budget; what was used beyond it is owed */
 	u32 nr_running; /* with a tree: tasks on CPUs now */
 	u32 parent;
 	bool is_used;
 } groups_of[GROUPS_MAX];
+
+/* Bits by number, as in a path; groups_lock protects them, but for reads. */
+static u64 limited_groups; /* have a quota */
+static u64 spent_groups;   /* and have used it up: they are throttled */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_CGRP_STORAGE);
@@ -57,6 +82,19 @@ struct {
 	__type(key, int);
 	__type(value, u32);
 } group_numbers SEC(".maps");
+
+/* Whether group @nr is one of @path. The root always is. */
+static inline bool is_on_path(u32 nr, u64 path)
+{
+	return !nr || (path >> (nr % GROUPS_MAX) & 1);
+}
+
+static inline u64 path_of(u32 nr)
+{
+	const struct group *g = ARRAY_ELEM_PTR(groups_of, nr, GROUPS_MAX);
+
+	return g ? g->path : 0;
+}
 
 /*
  * Add @weight to what is runnable in group @nr, or take it out. Return: how many groups, from @nr
@@ -93,7 +131,37 @@ static u32 group_enter(struct group_task *t, u64 weight)
 	t->in = t->nr;
 	t->weight = weight;
 	bpf_spin_lock(&groups_lock);
+	t->state = GROUP_COUNTED;
 	nr_came = count_load(t->in, weight, true);
+	bpf_spin_unlock(&groups_lock);
+	return nr_came;
+}
+
+/* Count @t no more if it is counted. Return: whether it was. */
+static __always_inline bool group_uncount(struct group_task *t, u32 state)
+{
+	bool was_counted;
+
+	bpf_spin_lock(&groups_lock);
+	was_counted = t->state == GROUP_COUNTED;
+	if (was_counted)
+		count_load(t->in, t->weight, false);
+	if (was_counted || state == GROUP_OUT)
+		t->state = state;
+	bpf_spin_unlock(&groups_lock);
+	return was_counted;
+}
+
+/* Count @t again if it is aside. Return: as count_load(). */
+static __always_inline u32 group_recount(struct group_task *t)
+{
+	u32 nr_came = 0;
+
+	bpf_spin_lock(&groups_lock);
+	if (t->state == GROUP_ASIDE) {
+		t->state = GROUP_COUNTED;
+		nr_came = count_load(t->in, t->weight, true);
+	}
 	bpf_spin_unlock(&groups_lock);
 	return nr_came;
 }
@@ -101,11 +169,8 @@ static u32 group_enter(struct group_task *t, u64 weight)
 /* For ops.quiescent. */
 static void group_leave(struct group_task *t)
 {
-	if (groups == GROUPS_NONE)
-		return;
-	bpf_spin_lock(&groups_lock);
-	count_load(t->in, t->weight, false);
-	bpf_spin_unlock(&groups_lock);
+	if (groups != GROUPS_NONE)
+		group_uncount(t, GROUP_OUT);
 }
 
 /* Return: the part of a runnable task that has @weight in its group, in 1/GROUP_SCALE; at least 1. */
@@ -208,8 +273,13 @@ static void group_exit(struct cgroup *cgrp)
 	u32 nr = group_number(cgrp);
 	struct group *g = ARRAY_ELEM_PTR(groups_of, nr, GROUPS_MAX);
 
-	if (nr && g && has_group(cgrp, nr))
-		g->is_used = false;
+	if (!nr || !g || !has_group(cgrp, nr))
+		return;
+	bpf_spin_lock(&groups_lock);
+	limited_groups &= ~(1ULL << (nr % GROUPS_MAX));
+	spent_groups &= ~(1ULL << (nr % GROUPS_MAX));
+	g->is_used = false;
+	bpf_spin_unlock(&groups_lock);
 }
 
 /* For ops.cgroup_set_weight. */
@@ -229,12 +299,16 @@ static void group_set_weight(struct cgroup *cgrp, u64 weight)
 	bpf_spin_unlock(&groups_lock);
 }
 
+#include <scx/policy/group_quota.h>
+
 /* The operations of a policy whose struct task_ctx has a `group`. A task that moves is not runnable then. */
 #define DEFINE_GROUP_OPS(name)						\
 s32 BPF_STRUCT_OPS_SLEEPABLE(name##_cgroup_init, struct cgroup *cgrp,	\
 			     struct scx_cgroup_init_args *args)		\
 {									\
-	return group_init(cgrp, args->weight);				\
+	s32 err = group_init(cgrp, args->weight);			\
+									\
+	return err ? err : quota_init(cgrp, args);			\
 }									\
 									\
 void BPF_STRUCT_OPS(name##_cgroup_exit, struct cgroup *cgrp)		\
@@ -245,6 +319,12 @@ void BPF_STRUCT_OPS(name##_cgroup_exit, struct cgroup *cgrp)		\
 void BPF_STRUCT_OPS(name##_cgroup_set_weight, struct cgroup *cgrp, u32 weight) \
 {									\
 	group_set_weight(cgrp, weight);					\
+}									\
+									\
+void BPF_STRUCT_OPS(name##_cgroup_set_bandwidth, struct cgroup *cgrp,	\
+		    u64 period_us, u64 quota_us, u64 burst_us)		\
+{									\
+	quota_set(cgrp, period_us, quota_us, burst_us);			\
 }									\
 									\
 void BPF_STRUCT_OPS(name##_cgroup_move, struct task_struct *p,		\
@@ -260,6 +340,7 @@ void BPF_STRUCT_OPS(name##_cgroup_move, struct task_struct *p,		\
 	.cgroup_init = (void *)name##_cgroup_init,			\
 	.cgroup_exit = (void *)name##_cgroup_exit,			\
 	.cgroup_set_weight = (void *)name##_cgroup_set_weight,		\
+	.cgroup_set_bandwidth = (void *)name##_cgroup_set_bandwidth,	\
 	.cgroup_move = (void *)name##_cgroup_move
 
 #endif

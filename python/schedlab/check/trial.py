@@ -34,6 +34,7 @@ from ..metrics.dictionary import find_metric
 from ..policy.answers import ANSWERS_FLAG, IGNORED
 from ..policy.build import BuiltPolicy, came_compiled, compile_policy
 from ..policy.invariants import BROKEN, CHECK_FLAG, LEAPS, has_tests
+from ..policy.quotas import keeps_quotas
 from ..policy.races import compile_for_races
 from ..program.file import read_program
 from ..records.file import hash_file, read_records
@@ -440,6 +441,8 @@ class Laboratory:
                 latency_ns=0, work_conserving=self._holds_work(world), tables_folder=None,
                 are_cpus_steady=not any(event.kind == "offline" for event in world.events),
                 has_exact_work=not any(event.kind == "exit" for event in world.events),
+                keeps_quotas=bool(program.groups) and keeps_quotas(built) is not False,
+                quota_objects=frozenset(event.which for event in world.events if event.kind == "quota"),
             )  # fmt: skip
             verdict = judge.verdict(program, job.records, outcome)
         return outcome, verdict

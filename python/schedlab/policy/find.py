@@ -107,6 +107,7 @@ class Policy:
     virtual_time: bool = (
         False  #: Whether queues in order are in that of a virtual time, as the policy declares.
     )
+    quotas: str = ""  #: The knob that is not 0 where a cgroup's quota is kept; empty: none is declared.
 
 
 @dataclass(frozen=True)
@@ -181,7 +182,7 @@ def load_policy(name_or_path: str, *, is_inside: bool = False) -> Policy:
     knobs: dict[str, Knob] = {}
     conserving, reason, source, starvation_free = None, "", "", None
     entitlements: dict[str, Entitlement] = {}
-    virtual_time = False
+    virtual_time, quotas = False, ""
     for line, words in _declarations(header):
         if words.startswith("@knob"):
             knob = _parse_knob(path, line, words)
@@ -194,6 +195,8 @@ def load_policy(name_or_path: str, *, is_inside: bool = False) -> Policy:
             starvation_free, _ = _parse_answer(path, line, words)
         elif words.startswith("@virtual-time"):
             virtual_time, _ = _parse_answer(path, line, words)
+        elif words.startswith("@quotas"):
+            quotas = _parse_quotas(path, line, words, knobs)
         elif words.split()[0] in ("@shares", "@priority", "@latency"):
             entitlements[words[1:].split()[0]] = _parse_entitlement(path, line, words, knobs)
         elif words.startswith("@source"):
@@ -212,6 +215,7 @@ def load_policy(name_or_path: str, *, is_inside: bool = False) -> Policy:
         priority=entitlements.get("priority"),
         latency=entitlements.get("latency"),
         virtual_time=virtual_time,
+        quotas=quotas,
     )
 
 
@@ -297,6 +301,16 @@ def _parse_answer(path: Path, line: int, words: str) -> tuple[bool, str]:
     if answer.rstrip(",;:.") not in ("yes", "no"):
         raise PolicyError(f"{path}:{line}: {name} must be followed by yes or no, not '{answer}'")
     return answer.startswith("yes"), reason.strip()
+
+
+def _parse_quotas(path: Path, line: int, words: str, knobs: dict[str, Knob]) -> str:
+    """Read `@quotas with KNOB`."""
+    found = re.match(r"@quotas +with +(\w+)", words)
+    if not found or found[1] not in knobs:
+        raise PolicyError(
+            f"{path}:{line}: @quotas must be followed by with, and by a @knob that stands above, such as: @quotas with groups"
+        )
+    return found[1]
 
 
 def _parse_entitlement(path: Path, line: int, words: str, knobs: dict[str, Knob]) -> Entitlement:

@@ -30,6 +30,7 @@ from ..hosts.kinds import cost_ns, device_of
 from ..model import SCHEMA, Machine, RunSpec
 from ..policy.build import BuiltPolicy, find_compiler
 from ..policy.find import Policy, own_files
+from ..policy.quotas import keeps_quotas, quotas_ignored
 from ..policy.races import compile_for_races
 from ..workload.events import IN_GUEST
 from ..workload.model import Workload
@@ -291,6 +292,8 @@ def do_case(
         run["error"], run["error_kind"] = str(built), "compile"
     else:
         run["policy_hash"], run["knobs"] = built.policy_hash, built.values
+        if case.workload.has_quotas and keeps_quotas(built) is False:
+            run["notes"] = [quotas_ignored(built)]
         if plan.is_kept:
             run["source"] = _copy_source(context, built.policy, folder)
         job = Job(
@@ -319,27 +322,37 @@ def do_case(
             run["tick_ns"] = outcome.tick_ns
         if outcome.usage is not None:
             run["usage"], run["no_records"] = outcome.usage, outcome.no_records
-        happens = {event.kind for event in case.workload.events}
-        judge = Judge(
-            latency_ns=context.host.latency_ns(job),
-            work_conserving=bool(built.policy.work_conserving),
-            tables_folder=folder if plan.keep_parquet and plan.is_kept else None,
-            tolerance_ns=context.host.tolerance_ns(job),
-            are_cpus_steady=not (plan.machine.offline or "offline" in happens),
-            has_exact_work=context.host.has_exact_work
-            and not plan.machine.charges_tasks
-            and "exit" not in happens,
-            calibration=context.host.calibration(job),
-            is_replay=bool(case.workload.program),
-            # A course is followed in CPU time, which is no work where CPUs differ.
-            device=device_of(job) if context.host.has_exact_work and not plan.machine.capacity else None,
-            wakeup_ns=cost_ns(job, "wakeup_ns"),
-            on_tasks=on_tasks,
-        )
+        judge = _judge(context, case, job, folder, on_tasks)
         run |= judge.verdict(program, job.records, outcome)
         run["physics"] = run["consistency"]  # deprecated
     run["status"] = "ok" if run["error"] is None else "failed"
     return is_lost
+
+
+def _judge(
+    context: RunContext, case: Case, job: Job, folder: Path, on_tasks: Callable[[dict[str, Any]], None] | None
+) -> Judge:
+    """How the run is to be judged."""
+    plan = context.plan
+    happens = {event.kind for event in case.workload.events}
+    return Judge(
+        latency_ns=context.host.latency_ns(job),
+        work_conserving=bool(job.policy.policy.work_conserving),
+        tables_folder=folder if plan.keep_parquet and plan.is_kept else None,
+        tolerance_ns=context.host.tolerance_ns(job),
+        are_cpus_steady=not (plan.machine.offline or "offline" in happens),
+        has_exact_work=context.host.has_exact_work
+        and not plan.machine.charges_tasks
+        and "exit" not in happens,
+        calibration=context.host.calibration(job),
+        is_replay=bool(case.workload.program),
+        keeps_quotas=case.workload.has_quotas and keeps_quotas(job.policy) is not False,
+        quota_objects=frozenset(event.which for event in case.workload.events if event.kind == "quota"),
+        # A course is followed in CPU time, which is no work where CPUs differ.
+        device=device_of(job) if context.host.has_exact_work and not plan.machine.capacity else None,
+        wakeup_ns=cost_ns(job, "wakeup_ns"),
+        on_tasks=on_tasks,
+    )
 
 
 def _compiled_for_races(built: BuiltPolicy) -> BuiltPolicy | SchedlabError:

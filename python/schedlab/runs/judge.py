@@ -59,6 +59,9 @@ class Judge:
     #: What `read` and `write` wait for, as `hosts.kinds.device_of` gives it, where the host executes programs
     #: exactly; None: it does not.
     device: tuple[int, ...] | None = None
+    #: Whether the policy keeps the quotas of cgroups, so that tasks wait beside an idle CPU.
+    keeps_quotas: bool = False
+    quota_objects: frozenset[int] = frozenset()  #: Cgroups that get a quota in the course of the run.
     wakeup_ns: int = 0  #: What a timer or a device takes longer there to wake a task.
     #: Called with the task-level metrics of a good run, as `tables.task_columns` gives them.
     on_tasks: Callable[[dict[str, Any]], None] | None = None
@@ -163,7 +166,9 @@ class Judge:
             clock_ns=None if outcome.tally is None else _clock_ns(outcome.tally, len(rows)),
             arrival_ns=rows["arrival_ns"],
             affinity=program.affinity if self.are_cpus_steady else None,
-            is_capped=is_capped(program) | program.has_mask_changed,
+            is_capped=is_capped(program)
+            | program.has_mask_changed
+            | (self.keeps_quotas and is_limited(program, self.quota_objects)),
             horizon_ns=program.horizon_ns,
             work_conserving=self.work_conserving and self.are_cpus_steady,
             # Two may be late one after the other: who has work for a CPU, and that CPU.
@@ -232,3 +237,17 @@ def is_capped(program: Program) -> np.ndarray:
     ops = program.ops
     sets_cap = (ops["verb"] == layout.VERB_NUMBER["set"]) & (ops["a"] == ATTRIBUTES["cap"][0])
     return (program.task_rows["cap_percent"] > 0) | _have_any(program, sets_cap)
+
+
+def is_limited(program: Program, later: frozenset[int] = frozenset()) -> np.ndarray:
+    """Find the tasks that may be in a cgroup with a quota, their own or one above; `later` get one, by object."""
+    limited: set[int] = set()
+    for number, group in program.groups.items():  # a parent stands before its children
+        if group.limit_us or number - 1 in later or group.parent in limited:
+            limited.add(number)
+    ops = program.ops
+    joins = (ops["verb"] == layout.VERB_NUMBER["join"]) & np.isin(ops["a"] + 1, [*limited])
+    found = np.isin(program.group_of, [*limited]) | _have_any(program, joins)
+    for row in np.flatnonzero(program.task_rows["parent"] != layout.NONE).tolist():
+        found[row] |= found[program.task_rows["parent"][row]]  # it begins where its parent is
+    return found

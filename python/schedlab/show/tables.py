@@ -139,6 +139,8 @@ def _show_verdict(result: RunSet) -> None:
         say(f"[red bold]failed[/] {escape(place)}, {escape(policy)}{seeds}{more}: {escape(error)}")
         if seeds and Path(runs[0]["directory"], "records.slr").exists():
             print(f"  to see it: {own_command()} gantt {shlex.quote(runs[0]['directory'])}")
+    for note in dict.fromkeys(note for run in result.runs for note in run.get("notes", ())):
+        say(f"[yellow]note[/]: {escape(note)}")
     _show_logs(result.runs)
 
 

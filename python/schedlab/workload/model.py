@@ -142,6 +142,13 @@ class Workload:
         return " and ".join(filter(None, words))
 
     @property
+    def has_quotas(self) -> bool:
+        """Whether a cgroup has a quota, or gets one."""
+        return any(group.quota_us != NO_QUOTA for group in self.groups) or any(
+            event.kind == "quota" for event in self.events
+        )
+
+    @property
     def n_tasks(self) -> int:
         """Number of task instances, spawned ones included."""
         return sum(task.count for task in self.tasks)
