@@ -588,6 +588,15 @@ static struct sl_map *map_of_value(const void *value, u32 *number, void **key, v
 	return NULL;
 }
 
+/* @key of @map as a number: of its first eight bytes. */
+static inline u64 key_number(const struct sl_map *map, const void *key)
+{
+	u64 number = 0;
+
+	__builtin_memcpy(&number, key, map->key_bytes < 8 ? map->key_bytes : 8);
+	return number;
+}
+
 /* The map that @value points into, for a message. */
 static const char *map_name_of_value(const void *value)
 {

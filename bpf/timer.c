@@ -243,9 +243,16 @@ void sl_timers_run(void)
 		void *element = NULL;
 		u32 number = 0;
 		struct sl_map *map = map_of_value(taken.owner, &number, &key, &element);
+		int value;
 
 		this_cpu->timer = taken.owner;
-		SL_CALL(this_cpu, taken.callback, timer, NULL, map, key, element);
+		SL_ENTER(this_cpu, timer, NULL);
+		sl_host_callback_begins("timer", NULL, taken.callback, map->name,
+					key_number(map, key));
+		value = taken.callback(map, key, element);
+		(void)value; /* where no host shows it */
+		sl_host_callback_returns("timer", value);
+		SL_LEAVE(this_cpu);
 		this_cpu->timer = NULL;
 		flush(this_cpu);
 	}

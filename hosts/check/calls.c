@@ -23,7 +23,8 @@ static int calls_fd = -1;
 
 /*
  * Names and kinds of what an operation gets after its task: d CPU or number, x flags, b
- * yes or no, t a task, - what is not shown. The task itself is `t` where it comes first.
+ * yes or no, t a task, f a function of the policy, s a text, u 64 bits, - what is not shown. The task
+ * itself is `t` where it comes first.
  */
 static const struct {
 	const char *callback, *arguments;
@@ -39,6 +40,7 @@ static const struct {
 	{ "cpu_acquire", "cpu=d" },
 	{ "cpu_online", "cpu=d" },
 	{ "cpu_offline", "cpu=d" },
+	{ "timer", "callback=f map=s key=u" },
 };
 
 static const char *arguments_of(const char *callback)
@@ -71,6 +73,7 @@ static void write_line(const char *word, const struct sl_task *t, const char *te
 
 static u32 add_argument(char *text, u32 nr_bytes, char kind, va_list *args)
 {
+	char name[CHECK_NAME_BYTES];
 	const struct task_struct *p;
 	int nr = 0;
 
@@ -87,6 +90,15 @@ static u32 add_argument(char *text, u32 nr_bytes, char kind, va_list *args)
 	case 't':
 		p = va_arg(*args, const struct task_struct *);
 		nr = snprintf(text, nr_bytes, "%s[%d]", p ? p->comm : "none", p ? p->pid : 0);
+		break;
+	case 'f':
+		nr = snprintf(text, nr_bytes, "%s", check_name(va_arg(*args, void *), name, "?"));
+		break;
+	case 's':
+		nr = snprintf(text, nr_bytes, "%.64s", va_arg(*args, const char *));
+		break;
+	case 'u':
+		nr = snprintf(text, nr_bytes, "%llu", va_arg(*args, unsigned long long));
 		break;
 	default:
 		break;

@@ -53,6 +53,24 @@ def test_each_run_of_a_task_is_a_callback_and_each_insertion_is_by_one_of_its_ow
     assert all(value.isdecimal() for value in values) and bool(values) is (cpus > 1)
 
 
+@pytest.mark.parametrize(
+    ("policy", "said"),
+    [
+        ("credit", r"timer\(callback=\w+, map=\w+, key=0\) = 0"),
+        (str(BUGS / "cas_given_up.bpf.c"), r"timer\(callback=count, map=clocks, key=0\) = 0"),
+    ],
+)
+def test_a_timer_says_which_function_is_called_for_what_and_what_it_returns(
+    policy, said, tmp_path, simulator
+):
+    calls = calls_of(run_of(tmp_path, "mixed", policy, cpus=2), 0, 200_000_000)
+    timers = [call for call in calls if call.name == "timer"]
+    assert len(timers) >= 5
+    assert all(re.search(said, call.as_lines()[0]) for call in timers), timers[0].as_lines()
+    if policy == "credit":
+        assert any(deed.word == "kick" for call in timers for deed in call.deeds)
+
+
 def test_a_run_whose_cpus_interleave_is_done_again_switch_by_switch(tmp_path, simulator):
     done = check(BUGS / "torn_counter.bpf.c", "--races", "--worlds", 100, "--json", cwd=tmp_path)
     folder = tmp_path / json.loads(done.stdout)["found"][0]["directory"]

@@ -19,7 +19,7 @@ _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 _SYMTAB, _NOBITS, _DYNSYM = 2, 8, 11
-_OBJECT, _GLOBAL = 1, 1
+_OBJECT, _FUNCTION, _GLOBAL = 1, 2, 1
 
 
 class _Section(NamedTuple):
@@ -102,6 +102,13 @@ class ElfFile:
         """Name of the variable at an address of the file, or None."""
         for symbol in self._symbols:
             if symbol.type == _OBJECT and 0 <= address - symbol.value < symbol.size:
+                return symbol.name
+        return None
+
+    def function_at(self, address: int) -> str | None:
+        """Name of the function that begins at an address of the file, or None."""
+        for symbol in self._symbols:
+            if symbol.type == _FUNCTION and symbol.section and symbol.value == address:
                 return symbol.name
         return None
 

@@ -47,13 +47,14 @@ class Places:
         return _ADDRESS.sub(lambda found: self._name(found[1]), text)
 
     def _name(self, address: str) -> str:
-        """A variable, or the source line of an instruction; the address where neither is known."""
+        """A variable or function, or the source line of an instruction; the address where neither is known."""
         if address not in self._known:
             self._known[address] = self._find(address)
         return self._known[address]
 
     def _find(self, address: str) -> str:
         """Ask the file's tables."""
-        if variable := ElfFile(self._file).object_at(int(address, 16)):
-            return variable
+        file = ElfFile(self._file)
+        if name := file.object_at(int(address, 16)) or file.function_at(int(address, 16)):
+            return name
         return source_line(self._file, address, but_below=include_folder()) or address
