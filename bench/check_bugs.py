@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: MIT
 """In how many worlds `schedlab check` finds each bug of tests/check/bugs/, and how small it makes the first.
 
-    .venv/bin/python bench/check_bugs.py [--docs] [--on-linux NAME ...]
+    .venv/bin/python bench/check_bugs.py [--docs] [NAME ...]
+    .venv/bin/python bench/check_bugs.py [--docs] --on-linux NAME ...
 
-`--docs` writes the table into docs/check.md. Worlds and sizes are the same on each machine,
-times are not. One process searches. `--on-linux` makes another table: what a real kernel does with
-the smallest world of each bug that is named; of those whose CPUs interleave a third one.
+`--docs` writes the table into docs/check.md, or the rows of the bugs that are named, beside the others. Worlds and
+sizes are the same on each machine, times are not. One process searches. `--on-linux` makes another table: what a real
+kernel does with the smallest world of each bug that is named; of those whose CPUs interleave a third one.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import re
 import statistics
@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "python")]
 
 from documents import write_between  # noqa: E402
-from schedlab.check.search import BATCH_WORLDS, Task, do_batch  # noqa: E402
+from schedlab.check.search import BATCH_WORLDS, Task, do_batch, smallest_first  # noqa: E402
 from schedlab.check.shrink import shrink  # noqa: E402
 from schedlab.check.trial import PROPERTIES  # noqa: E402
 from schedlab.check.world import slice_of  # noqa: E402
@@ -49,11 +49,8 @@ def broken_by(path: Path) -> str:
     return re.search(r"@breaks ([\w-]+)", path.read_text())[1]
 
 
-def row_of(path: Path) -> tuple[str, float, float]:
-    """A line of the table, and seconds of search (infinite: not found) and shrinking.
-
-    The line tells of the batch in which a policy fails as it says it does.
-    """
+def row_of(path: Path) -> str:
+    """A line of the table: of the batch in which a policy fails as it says it does."""
     wanted = broken_by(path)
     built = build_policy(load_policy(str(path)))
     task = Task(
@@ -63,6 +60,8 @@ def row_of(path: Path) -> tuple[str, float, float]:
     begun = time.monotonic()
     for number in range(NR_BATCHES):
         batch = do_batch(task, number)
+        if batch.error:
+            raise SystemExit(f"error: {path}: {batch.error}")
         failed = [each for each in batch.failed if each[1].broken == wanted]
         if failed:
             break
@@ -72,12 +71,22 @@ def row_of(path: Path) -> tuple[str, float, float]:
         f"| {len(failed)} of {(number + 1) * BATCH_WORLDS} | {searched:.1f} "
     )
     if not failed:
-        return row + "| | | | |\n", math.inf, math.inf
-    world, finding = failed[0]
+        return row + "| | | | |\n"
+    world, finding = smallest_first(failed)[0]
     with task.laboratory() as laboratory:
         small = shrink(laboratory, world, finding, slice_ns=slice_of(built.policy, built.values))
-    row += f"| {world.size} | {small.world.size} | {small.n_trials} | {small.seconds:.1f} |\n"
-    return row, searched, small.seconds
+    return row + f"| {world.size} | {small.world.size} | {small.n_trials} | {small.seconds:.1f} |\n"
+
+
+def summary_of(rows: list[str]) -> str:
+    """What the rows of bugs say together."""
+    cells = [[cell.strip() for cell in row.split("|")] for row in rows if "| nothing |" not in row]
+    times = [(float(cell[4]), float(cell[8])) for cell in cells if cell[8]]
+    found = [sum(searched <= limit for searched, _ in times) for limit in (60, 600)]
+    return (
+        f"Of {len(cells)} bugs, {found[0]} are found within 60 s and {found[1]} within 10 minutes; "
+        f"shrinking takes {statistics.median(shrinking for _, shrinking in times):.1f} s (median).\n"
+    )
 
 
 def is_interleaved(name: str) -> bool:
@@ -110,42 +119,57 @@ def linux_row_of(name: str) -> str:
     return f"| `{name}` | {wanted} | {said} |\n"
 
 
+def rows_in_docs(table: str) -> dict[str, str]:
+    """The rows of a table of docs/check.md, by policy."""
+    page = DOCS.read_text(encoding="utf-8")
+    inside = page.partition(f"<!-- {table} -->")[2].partition(f"<!-- end of {table} -->")[0]
+    return {found[1]: f"{found[0]}\n" for found in re.finditer(r"^\| `(\w+)` \|.*\|$", inside, re.MULTILINE)}
+
+
 def write_into_docs(name: str, how: str, table: str) -> None:
     """Replace a table of docs/check.md."""
     write_between(name, f"On {datetime.now(UTC):%Y-%m-%d}, {how}:\n\n{table.rstrip()}", DOCS)
+
+
+def write_linux_tables(names: list[str], has_docs: bool) -> None:
+    """Print the rows of these bugs in the guest, and put them among those of the page where that is asked for."""
+    head = "| policy | property | on Linux |\n|---|---|---|\n"
+    for table, with_delays in (("linux table", False), ("delays table", True)):
+        rows = {each: linux_row_of(each) for each in names if is_interleaved(each) is with_delays}
+        print(head + "".join(rows.values()))
+        if has_docs and rows:
+            merged = rows_in_docs(table) | rows
+            write_into_docs(table, f"seed {SEED}, in the guest", head + "".join(merged.values()))
 
 
 def main() -> None:
     """Print the table, and write it into the page where that is asked for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--docs", action="store_true", help="write it into docs/check.md")
-    parser.add_argument("--on-linux", nargs="+", metavar="NAME", help="run these bugs' findings in the guest")
+    parser.add_argument("--on-linux", action="store_true", help="run the findings of these bugs in the guest")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="a bug, such as lost_claim; default: all")
     given = parser.parse_args()
     if given.on_linux:
-        head = "| policy | property | on Linux |\n|---|---|---|\n"
-        for name, with_delays in (("linux table", False), ("delays table", True)):
-            rows = [linux_row_of(each) for each in given.on_linux if is_interleaved(each) is with_delays]
-            print(head + "".join(rows))
-            if given.docs and rows:
-                write_into_docs(name, f"seed {SEED}, in the guest", head + "".join(rows))
+        if not given.names:
+            parser.error("--on-linux: name the bugs whose findings are to run in the guest")
+        write_linux_tables(given.names, given.docs)
         return
-    table, times = HEAD, []
+    paths = sorted((ROOT / "tests" / "check" / "bugs").glob("*.bpf.c"))
+    every = [path.name.removesuffix(".bpf.c") for path in paths]
+    if unknown := {*given.names} - {*every}:
+        parser.error(f"no such bug: {', '.join(sorted(unknown))}")
+    rows = rows_in_docs("bugs table") if given.names else {}
     print(HEAD, end="")
-    for path in sorted((ROOT / "tests" / "check" / "bugs").glob("*.bpf.c")):
-        row, searched, shrinking = row_of(path)
-        if not path.name.startswith("none."):
-            times.append((searched, shrinking))
-        table += row
-        print(row, end="", flush=True)
-    found = [sum(searched <= limit for searched, _ in times) for limit in (60, 600)]
-    median = statistics.median(shrinking for _, shrinking in times)
-    table += (
-        f"\nOf {len(times)} bugs, {found[0]} are found within 60 s and {found[1]} within 10 minutes; "
-        f"shrinking takes {median:.1f} s (median).\n"
-    )
-    print(table.splitlines()[-1])
+    for name, path in zip(every, paths, strict=True):
+        if not given.names or name in given.names:
+            rows[name] = row_of(path)
+            print(rows[name], end="", flush=True)
+    ordered = [rows[name] for name in every if name in rows]
+    print(summary_of(ordered))
     if given.docs:
-        write_into_docs("bugs table", f"seed {SEED}, one process", table)
+        write_into_docs(
+            "bugs table", f"seed {SEED}, one process", HEAD + "".join(ordered) + "\n" + summary_of(ordered)
+        )
 
 
 if __name__ == "__main__":

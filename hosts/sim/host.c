@@ -90,6 +90,9 @@ struct sl_task *sl_host_task(s32 pid)
 	if (pid < 1 || (u32)pid > sim.nr_tasks + sim.nr_user_tasks)
 		return NULL;
 	t = &sim.tasks[pid - 1].core;
+	/* Linux may have given up the pid of a task that exits and is still scheduled (SCX_OPS_ENQ_EXITING). */
+	if (SIM_INTERLEAVES && (t->p.flags & PF_EXITING))
+		return NULL;
 	return t->is_attached ? t : NULL;
 }
 

@@ -32,7 +32,7 @@ from ..paths import cache_folder
 from ..policy.build import BuiltPolicy
 from .avoid import DECIDED, Avoidable, avoidable
 from .coverage import Coverage, read_coverage
-from .races import strategy
+from .races import n_switches, strategy
 from .relations import RELATIONS
 from .schedules import Bound, Covered, choose_window, every_schedule
 from .shrink import Shrunk, shrink
@@ -53,6 +53,9 @@ ALONE_ONE_IN = 500
 COVERED_ONE_IN = 13
 #: How long it is looked for when a failure was decided.
 DECIDE_SECONDS = 3.0
+
+#: A world with only the seed of its switches counts as one with so many.
+SWITCHES_OF_A_SEED = 200
 
 
 @dataclass(frozen=True)
@@ -385,7 +388,7 @@ def _search(
             report.add(tried)
             if tried.error is not None:
                 raise SchedlabError(tried.error)
-            for failed, finding in tried.failed:
+            for failed, finding in smallest_first(tried.failed):
                 take(failed, finding)
         if not (only_corpus or is_over()):
             _search_in_processes(task, n_processes or os.cpu_count() or 1, report, take, is_over, on_progress,
@@ -401,6 +404,17 @@ def _search(
     report.found = [*seen.values()]
     report.seconds = time.monotonic() - begun
     return report
+
+
+def smallest_first(failed: Sequence[tuple[World, Finding]]) -> list[tuple[World, Finding]]:
+    """Failures in the order in which they are shrunk; of one with too many switches for a list only their seed is known."""
+
+    def size(each: tuple[World, Finding]) -> int:
+        interleaving = each[0].interleaving
+        is_seed = bool(interleaving) and not n_switches(interleaving)
+        return each[0].size + is_seed * SWITCHES_OF_A_SEED
+
+    return sorted(failed, key=size)
 
 
 def _search_in_processes(
@@ -433,7 +447,7 @@ def _search_in_processes(
                     report.add(batch)
                     if batch.error is not None:
                         raise SchedlabError(batch.error)
-                    for world, finding in batch.failed:
+                    for world, finding in smallest_first(batch.failed):
                         take(world, finding)
                     report.seconds = time.monotonic() - begun
                     on_progress(report)

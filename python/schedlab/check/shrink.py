@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from ..errors import SpecError
 from ..units import format_duration
 from .events import without_cpus
-from .races import fewer_switches
+from .races import fewer_switches, n_switches
 from .trial import Finding, Laboratory
 from .world import CPUS, MS, Group, Phase, World
 
@@ -53,6 +53,7 @@ def shrink(
     """Shrink a world that breaks a property, by the same signature, for at most so many seconds."""
     begun = time.monotonic()
     n_trials, is_smaller, is_interrupted = 0, True, False
+    size_first = world.size
     while is_smaller and time.monotonic() - begun < seconds_max:
         is_smaller = False
         try:
@@ -63,11 +64,14 @@ def shrink(
                         trial = laboratory.try_world(candidate)
                         n_trials += 1
                     found = trial.finding if trial else None
-                    if trial and found and found.signature == finding.signature:
-                        # Of a list, the switches that the run has come to.
-                        world, finding = replace(candidate, interleaving=trial.interleaving), found
-                        is_smaller = True
-                        break
+                    if not trial or not found or found.signature != finding.signature:
+                        continue
+                    # Of a list, the switches that the run has come to: with many more of them a simpler world is none.
+                    candidate = replace(candidate, interleaving=trial.interleaving)
+                    if n_switches(world.interleaving) and candidate.size > max(world.size, size_first // 2):
+                        continue
+                    world, finding, is_smaller = candidate, found, True
+                    break
                 if is_smaller or time.monotonic() - begun >= seconds_max:
                     break
         except KeyboardInterrupt:
