@@ -9,7 +9,15 @@ from typer.testing import CliRunner
 
 import schedlab
 from schedlab.cli.app import app
-from schedlab.policy.find import find_policy
+from schedlab.hosts.choose import open_host
+from schedlab.hosts.host import Job
+from schedlab.metrics.dictionary import compute_metrics
+from schedlab.metrics.timeline import Timeline
+from schedlab.policy.build import build_policy
+from schedlab.policy.find import find_policy, load_policy
+from schedlab.program.compiler import compile_workload
+from schedlab.records.file import read_records
+from schedlab.workload.spec import parse_workload
 
 MODES = [(policy, groups) for policy in ("cfs", "eevdf") for groups in ("flat", "tree")] + [
     ("credit", "flat")
@@ -236,6 +244,24 @@ def test_check_finds_no_lost_task(policy, groups, tmp_path):
     result = schedlab.run(str(path), policy, set={f"{policy}.groups": groups}, cpus=3)
     assert result.runs["consistency"].to_list() == ["ok"]
     assert result.tasks["run_ns"].sum() == 4 * 60_000_000 + 2 * 100_000_000 + 2 * 40_000_000
+
+
+@pytest.mark.parametrize(("policy", "groups"), MODES)
+def test_user_threads_have_no_more_than_their_quota(policy, groups, tmp_path, build):
+    """Whatever others take of the CPU: of as many budgets as begin in that time, and a tick."""
+    text = HEAD.replace("2s", "1s") + group("a", "20ms") + task("x", "a", 2)
+    program = compile_workload(parse_workload(text, name="w.toml"), seed=0)
+    (tmp_path / "program").write_bytes(program.data)
+    built = build_policy(load_policy(policy), {"groups": {"flat": 1, "tree": 2}[groups]})
+    job = Job(
+        label=policy, policy=built, program=tmp_path / "program", records=tmp_path / "records", n_cpus=1, seed=0, tick_ns=1_000_000
+    )  # fmt: skip
+    outcome = open_host("uthreads").session(timeout_seconds=60).run(job)
+    assert outcome.error is None
+    records = read_records(job.records)
+    busy_ns = compute_metrics(Timeline(records)).run["busy_ns"]
+    n_budgets = records.end_ns // 100_000_000 + 2
+    assert 0 < busy_ns <= 20_000_000 * n_budgets < records.end_ns
 
 
 def test_a_policy_without_quotas_says_so(tmp_path):
