@@ -291,7 +291,8 @@ def events_of(workload) -> list[str]:
 
 def simulator_of(simulator: Path, workload) -> Path:
     """The simulator that has events, beside the fast one."""
-    return simulator.parents[1] / "check" / "schedlab-sim-check" if workload.events else simulator
+    is_fast = simulator.name == "schedlab-sim"
+    return simulator.parents[1] / "check" / "schedlab-sim-check" if is_fast and workload.events else simulator
 
 
 def run_in_kernel(case: Case, folder: Path, image: kernel_build.KernelImage) -> Story:

@@ -3,8 +3,15 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+
 import pytest
 
+from schedlab.policy.build import build_policy
+from schedlab.policy.find import load_policy
+from schedlab.program.compiler import compile_workload
+from schedlab.workload.spec import parse_workload
 from uthreads.test_threads import FORCED, policy
 from uthreads.uthreads_programs import run_program
 
@@ -60,3 +67,31 @@ def test_a_policy_may_refuse_a_group_and_a_thread_in_it(toolchain, tmp_path):
     chain = toolchain("gcc", "plain")
     (tmp_path / "refuses.bpf.c").write_text(REFUSES)
     run_program(chain.program("cgroups.c"), chain.policy(tmp_path / "refuses.bpf.c"), 2, "refused")
+
+
+@pytest.mark.parametrize(
+    "events", ["weight:0@1+0", "weight:1@1+5", "take:0@1+5", "quota:0@1+5", "weight:0@1+5;"]
+)
+def test_events_that_cannot_be_are_refused(events, build, tmp_path):
+    workload = """
+[workload]
+title = "x"
+[[group]]
+name = "g"
+[[task]]
+name = "t"
+group = "g"
+phases = [{run = "1ms"}]
+"""
+    program = tmp_path / "program"
+    program.write_bytes(compile_workload(parse_workload(workload, name="w.toml"), seed=0).data)
+    runner = build / "hosts" / "uthreads" / "schedlab-uthreads"
+    policy = build_policy(load_policy("fifo")).shared_object
+    words = [runner, "--policy", policy, "--program", program, "--events"]
+    answer = json.loads(subprocess.run([*words, events], capture_output=True, text=True, check=True).stdout)
+    assert answer["error_kind"] == "usage"
+    assert f"--events: '{events}' should begin with weight:OBJECT@NS+WEIGHT" in answer["error"]
+    answer = json.loads(
+        subprocess.run([*words, "weight:0@1+5"], capture_output=True, text=True, check=True).stdout
+    )
+    assert answer["error"] is None

@@ -26,6 +26,7 @@ static const char usage_text[] =
 	"  --limit-ns N         fail when the run is longer than this\n"
 	"  --topology KEY=N     smt llc node: what the policy is told, CPUs per core, cache\n"
 	"                       and NUMA node; several may be given as smt=2,llc=8\n"
+	"  --events LIST        weight:OBJECT@NS+WEIGHT, quota:OBJECT@NS+NS: what groups get\n"
 	"  --pin                kernel thread n stays on the n-th CPU\n"
 	"  --id TEXT            repeated in the result\n"
 	"  --clock              only say how CPU time is measured here\n";

@@ -23,6 +23,7 @@ int parse_options(struct options *o, int argc, char **argv, char *why, u32 why_b
 		{ "--program", .text = &o->program_path },
 		{ "--records", .text = &o->records_path },
 		{ "--id", .text = &o->id },
+		{ "--events", .text = &o->events },
 		{ "--cpus", 1, SCX_CPUS_MAX, .to32 = &o->nr_cpus },
 		{ "--seed", 0, ~0ULL, .to64 = &o->seed },
 		{ "--tick-ns", 10000, 10000000000ULL, .to64 = &o->tick_ns },

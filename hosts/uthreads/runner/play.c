@@ -183,7 +183,7 @@ static void set_hook(void)
 
 		at_ns = arrival_ns < at_ns ? arrival_ns : at_ns;
 	}
-	ut.hook_ns = at_ns;
+	ut.hook_ns = events_next_ns() < at_ns ? events_next_ns() : at_ns;
 }
 
 /* On CPU 0, at the time that was set. */
@@ -205,6 +205,7 @@ static void hook(void)
 		end_now();
 		return;
 	}
+	events_until(now_ns);
 	while (run.next_arrival < run.nr_arrivals && !err) {
 		u32 next = run.arrivals[run.next_arrival];
 
@@ -317,7 +318,7 @@ void play_run(const struct options *o, struct result *r)
 
 	run.options = o;
 	run.result = r;
-	if (open_program(o->program_path) || prepare())
+	if (open_program(o->program_path) || prepare() || events_prepare(o->events))
 		return;
 	config.nr_cpus = o->nr_cpus;
 	config.policy = o->policy_path;

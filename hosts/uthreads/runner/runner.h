@@ -3,7 +3,7 @@
  * runner.h - schedlab-uthreads: a workload program on user threads.
  *
  *	main.c -> play.c: arrivals, threads, the end -> verbs.c: what each verb is
- *	   \-> options.c                      \-> result.c: one JSON object
+ *	   \-> options.c         \-> events.c  \-> result.c: one JSON object
  *
  * Thread i of the program has pid i + 1, as on every host that chooses pids.
  *
@@ -22,6 +22,7 @@ struct options {
 	const char *program_path;
 	const char *records_path; /* NULL: none are kept */
 	const char *id;
+	const char *events;		    /* NULL: none */
 	const char *sets[SL_WORDS_MAX + 1]; /* NAME=VALUE of knobs; ends with NULL */
 	u32 nr_cpus;
 	u64 seed;
@@ -91,6 +92,11 @@ void play_run(const struct options *o, struct result *r);
 int play_start(u32 task, struct play *parent);
 void run_fail(const char *kind, s32 pid, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/* events.c */
+int events_prepare(const char *text);
+u64 events_next_ns(void);
+void events_until(u64 now_ns);
 
 /* verbs.c */
 int verbs_open(void);

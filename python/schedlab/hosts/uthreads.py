@@ -28,7 +28,7 @@ from .process import Done, ProcessSession
 #: How much of what a policy prints is kept for the message about its failure.
 STDERR_BYTES_KEPT = 2000
 #: Options of a job that mean something here; the others are the simulator's.
-OPTIONS = frozenset({"--detail", "--limit-ns", "--topology", "--pin", "--id"})
+OPTIONS = frozenset({"--detail", "--limit-ns", "--topology", "--pin", "--id", "--events"})
 
 
 class UthreadsHost(RealTimeHost):

@@ -394,7 +394,7 @@ def _options(plan: Plan, workload: Workload) -> tuple[Any, ...]:
     machine = _machine_of(plan, workload).as_json() | {"are_threads": plan.execution.are_threads}
     is_virtual = plan.execution.host in VIRTUAL
     happens = _happens(workload)
-    if not is_virtual:
+    if plan.execution.host == "guest":
         for event in workload.events:
             name = IN_GUEST[event.kind]
             machine[name] = [*machine.get(name, []), f"{event.which}:{event.at_ns}:{event.time_ns}"]

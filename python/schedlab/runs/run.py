@@ -40,7 +40,7 @@ from ..model import Execution
 from ..policy.build import BuiltPolicy, need_compiler
 from ..policy.find import Policy, Variant, find_policy, load_policy, parse_settings, policy_name
 from ..policy.loader import is_loader, loader_as_policy
-from ..workload.events import IN_GUEST
+from ..workload.events import ELSEWHERE
 from ..workload.model import Workload
 from ..workload.phases import walk
 from .case import Case, Programs, RunContext, environment_of, folder_name, folder_of
@@ -216,9 +216,9 @@ def _lacking(workload: Workload, execution: Execution) -> list[str]:
 
 
 def _of_check(workload: Workload, host: str) -> list[str]:
-    """What of it only the simulator of `schedlab check` can do; a guest has some events, too."""
+    """What of it only the simulator of `schedlab check` can do; other hosts have some events, too."""
     kinds = dict.fromkeys(
-        event.kind for event in workload.events if host != "guest" or event.kind not in IN_GUEST
+        event.kind for event in workload.events if event.kind not in ELSEWHERE.get(host, ())
     )
     found = [f"events of kind {', '.join(kinds)}"] if kinds else []
     return [*found, "an interleaving"] if workload.interleaving else found

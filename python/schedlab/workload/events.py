@@ -35,6 +35,8 @@ OF_CPU = ("take", "offline", "pin", "kick", "skew")
 OF_GROUP = ("weight", "quota")
 #: Those that a guest has, too: a real-time task, hotplug, and what is written into a cgroup's files.
 IN_GUEST = {"take": "above", "offline": "offline", "weight": "weight", "quota": "quota"}
+#: Those that hosts other than the simulator have.
+ELSEWHERE = {"guest": tuple(IN_GUEST), "uthreads": OF_GROUP}
 #: Keys of each kind's table; `at` and `calls` are 0 where they are left out.
 KEYS = {
     **dict.fromkeys(("take", "offline", "pin", "kick"), ("cpu", "at", "time")),
