@@ -15,6 +15,8 @@ from schedlab.check.on_linux import points_of, repeated, tries_of
 from schedlab.check.save import save
 from schedlab.paths import include_folder
 from schedlab.policy.delays import Point, compile_with_delays, put_in
+from schedlab.policy.find import load_policy
+from schedlab.policy.invariants import TESTED, for_linux
 from schedlab.workload.spec import parse_workload
 
 from .test_check import BUGS, task_of
@@ -139,6 +141,25 @@ def test_callbacks_are_delayed_at_both_ends_of_what_linux_does_between(tmp_path,
     assert delays == ["at the beginning of ops.enqueue()", "at the end of ops.dispatch()"]
     body = changed[changed.index("@t_dispatch(") :]
     assert re.search(r"call void @sl_delay\(i32 1\), !dbg !\d+\n  ret void", body[: body.index("\n}")])
+
+
+def test_an_invariant_is_tested_where_callbacks_end(tmp_path, need):
+    text = compiled(tmp_path, "\tif (enq_flags)\n\t\treturn;\n\tnr++;", need("clang-19"))
+    changed, delays = put_in(text, [], tested=("enqueue", "tick", "dispatch"))
+    assert delays == [] and text.count("sl_invariant") == 0
+    for number, function in ((0, "t_enqueue"), (2, "t_dispatch")):
+        body = changed[changed.index(f"@{function}(") :]
+        body = body[: body.index("\n}")]
+        ends = re.findall(r".*\n  ret ", body)
+        assert ends and all(f"call void @sl_invariant(i32 {number}), !dbg" in each for each in ends)
+
+
+def test_what_is_tested_on_linux_is_each_invariant_but_those_when_all_is_quiet(tmp_path):
+    text, names = for_linux(load_policy(str(BUGS / "counter_below_zero.bpf.c")))
+    assert "if (!(n_runnable >= 0)) scx_bpf_error(" in text and "after callback %u: n_runnable" in text
+    said = names.sub(lambda found: f"ops.{TESTED[int(found[1])]}()", "is false after callback 5: x >= 0")
+    assert said == "is false after ops.running(): x >= 0"
+    assert for_linux(load_policy(str(BUGS / "counter_not_back.bpf.c")))[0] == ""
 
 
 @pytest.mark.parametrize("clang", ["clang-19"])

@@ -91,27 +91,29 @@ def calls_of(folder: Path, begin_ns: int, end_ns: int) -> list[Call]:
         job = job_again(folder, run, records)
         if run.get("interleave"):
             job = replace(job, policy=compile_for_races(job.policy))
+        do_again(folder, run, job, lambda tried: _write_calls(tried, written, begin_ns, end_ns))
+        return _read_file(job, written)
 
-        def do(tried: Job) -> None:
-            words = [
-                str(paths.interleaver()),
-                "--policy",
-                str(tried.policy.shared_object),
-                *job_arguments(tried),
-            ]
-            words += [
-                "--calls",
-                str(written),
-                "--calls-from-ns",
-                str(begin_ns),
-                "--calls-to-ns",
-                str(max(1, end_ns)),
-            ]
-            subprocess.run(words, capture_output=True, check=False, timeout=SECONDS_MAX)
 
-        do_again(folder, run, job, do)
-        text = written.read_text(encoding="utf-8", errors="replace")
-        return read_calls(Places(job.policy.shared_object).in_text(text))
+def calls_of_job(job: Job, begin_ns: int, end_ns: int) -> list[Call]:
+    """The same of a run that is done for it; its records are written."""
+    written = job.records.with_name("calls")
+    _write_calls(job, written, begin_ns, end_ns)
+    return _read_file(job, written)
+
+
+def _write_calls(job: Job, written: Path, begin_ns: int, end_ns: int) -> None:
+    """Do a run, and have its callbacks written into a file."""
+    words = [str(paths.interleaver()), "--policy", str(job.policy.shared_object), *job_arguments(job)]
+    words += ["--calls", str(written)]
+    words += ["--calls-from-ns", str(begin_ns), "--calls-to-ns", str(max(1, end_ns))]
+    subprocess.run(words, capture_output=True, check=False, timeout=SECONDS_MAX)
+
+
+def _read_file(job: Job, written: Path) -> list[Call]:
+    """Read what has been written of a run."""
+    text = written.read_text(encoding="utf-8", errors="replace")
+    return read_calls(Places(job.policy.shared_object).in_text(text))
 
 
 def read_calls(text: str) -> list[Call]:

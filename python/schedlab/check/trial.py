@@ -39,6 +39,7 @@ from ..policy.races import compile_for_races
 from ..program.file import read_program
 from ..records.file import hash_file, read_records
 from ..runs.judge import Judge
+from ..workload.events import are_cpus_steady, has_exact_work
 from .coverage import compile_covered, map_of
 from .encode import program_of
 from .promises import Promise, promises_of, words_of
@@ -439,8 +440,7 @@ class Laboratory:
         if is_judged and outcome.error is None:
             judge = Judge(
                 latency_ns=0, work_conserving=self._holds_work(world), tables_folder=None,
-                are_cpus_steady=not any(event.kind == "offline" for event in world.events),
-                has_exact_work=not any(event.kind == "exit" for event in world.events),
+                are_cpus_steady=are_cpus_steady(world.events), has_exact_work=has_exact_work(world.events),
                 keeps_quotas=bool(program.groups) and keeps_quotas(built) is not False,
                 quota_objects=frozenset(event.which for event in world.events if event.kind == "quota"),
             )  # fmt: skip

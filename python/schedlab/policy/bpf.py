@@ -110,6 +110,7 @@ class Changed:
 
     header: str  #: Included after it.
     change: Callable[[str], str]  #: What is made of the text of LLVM.
+    more: str = ""  #: C after the header.
 
 
 def compile_object(
@@ -169,7 +170,7 @@ def _make_one(words: list[str], source: str, made: str, folder: str, changed: Ch
     if changed is None:
         return _run([*words, "-c", source, "-o", made], folder=folder)
     whole, text = Path(folder) / "changed.c", Path(folder) / "changed.ll"
-    whole.write_text(f'#include "{source}"\n#include <{changed.header}>\n')
+    whole.write_text(f'#include "{source}"\n#include <{changed.header}>\n{changed.more}')
     said = _run([*words, "-S", "-emit-llvm", whole.name, "-o", text.name], folder=folder)
     if said != "":
         return said

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from .bpf import Changed, Toolchain, compile_changed
+from .invariants import LINUX_TEST, TESTED
 
 #: Bits of `sl_delay_places`.
 PLACES_MAX = 64
@@ -177,16 +178,19 @@ def compile_with_delays(
     *,
     watched: Sequence[tuple[str, int]] = (),
     watches_locks: bool = False,
+    tests: str = "",
     toolchain: Callable[[], Toolchain] | None = None,
 ) -> list[str]:
-    """Compile a policy into a file, with delays at points; see `put_in`."""
+    """Compile a policy into a file, with delays at points; see `put_in`. `tests` are of `invariants.for_linux`."""
     delays: list[str] = []
 
     def change(text: str) -> str:
-        changed, delays[:] = put_in(text, points, watched=watched, watches_locks=watches_locks)
+        changed, delays[:] = put_in(
+            text, points, watched=watched, watches_locks=watches_locks, tested=TESTED if tests else ()
+        )
         return changed
 
-    compile_changed(path, made, Changed(HEADER, change), toolchain=toolchain)
+    compile_changed(path, made, Changed(HEADER, change, tests), toolchain=toolchain)
     return delays
 
 
@@ -196,10 +200,12 @@ def put_in(
     *,
     watched: Sequence[tuple[str, int]] = (),
     watches_locks: bool = False,
+    tested: Sequence[str] = (),
 ) -> tuple[str, list[str]]:
     """Put delays into a text of LLVM; where they are, such as `before mine.bpf.c:14`, by number.
 
     `watched` are files and lines whose writes are looked at: a change by another CPU before one is lost.
+    At the end of callbacks that are `tested`, their number there is given to `invariants.LINUX_TEST`.
     """
     module = _read(text)
     at: dict[tuple[str, int], set[str]] = {}
@@ -215,12 +221,13 @@ def put_in(
         for each in points
         if each.next_callback in functions
     }
+    tests = {functions[name]: number for number, name in enumerate(tested) if name in functions}
     writer = _Writer(module, {*watched})
     function = ""
     for line in text.splitlines():
         begun = _DEFINE.match(line)
         function = begun[1] if begun else function
-        if not function or function.startswith("sl_delay"):
+        if not function or function.startswith(("sl_delay", LINUX_TEST)):
             writer.lines.append(line)
             continue
         place, does = module.place(line), _does(line)
@@ -229,6 +236,8 @@ def put_in(
         where = f"{place[0]}:{place[1]}" if place else ""
         if is_here:
             writer.delay(f"before {where}", line)
+        if line.startswith("  ret ") and function in tests and (location := _DEBUG.search(line)):
+            writer.call(LINUX_TEST, f"i32 {tests[function]}", location[1])
         if line.startswith("  ret ") and function in ends:
             writer.delay(f"at the end of ops.{ends[function]}()", line)
         writer.lines.append(line)

@@ -157,7 +157,23 @@ def with_invariants(policy: Policy, found: list[tuple[int, str]], lines: list[st
     ]  # fmt: skip
 
 
-def _test(policy: Policy, line: int, expression: str) -> list[str]:
+#: Callbacks by number, for Linux.
+TESTED = (*_CALLBACKS,)
+LINUX_TEST = "sl_invariant"
+
+
+def for_linux(policy: Policy) -> tuple[str, re.Pattern[str]]:
+    """C that tests a policy's expressions on Linux at the end of callback number `callback`, and how a message names it.
+
+    Empty: none of them is of each callback. When all is quiet is not known there.
+    """
+    found = [(line, text) for line, text in invariants_of(policy) if not _QUIET.search(text)]
+    tests = [test for line, text in found for test in _test(policy, line, text, is_linux=True)]
+    head = f"static __attribute__((noinline, used)) void {LINUX_TEST}(u32 callback)"
+    return "\n".join([head, "{", *tests, "}", ""]) if found else "", re.compile(r"callback (\d+)(?=: )")
+
+
+def _test(policy: Policy, line: int, expression: str, *, is_linux: bool = False) -> list[str]:
     """C that ends the policy where an expression is false; with both values where it is one comparison."""
     shown, values = "", ""
     is_quiet, expression = bool(_QUIET.search(expression)), _QUIET.sub("", expression)
@@ -168,10 +184,13 @@ def _test(policy: Policy, line: int, expression: str) -> list[str]:
     text = expression.replace("%", "%%")
     when = "when no task is runnable, before ops.%s()" if is_quiet else "after ops.%s()"
     message = json.dumps(f"invariant of line {line} is false {when} for %s[%d]: {text}{shown}")
+    who = 'callback, p ? p->comm : "-", p ? p->pid : 0'
+    if is_linux:
+        message = json.dumps(f"invariant of line {line} is false after callback %u: {text}{shown}")
+        who = "callback"
     # As one line, so that what the compiler says of it has the header's.
     return [
         f'#line {line} "{policy.path.absolute()}"',
-        f"\tif (!({expression})) scx_bpf_error({message}, callback, "
-        f'p ? p->comm : "-", p ? p->pid : 0{values});',
+        f"\tif (!({expression})) scx_bpf_error({message}, {who}{values});",
         '#line 1 "main.c"',  # what follows is no line of the policy
     ]

@@ -32,7 +32,7 @@ from ..policy.build import BuiltPolicy, find_compiler
 from ..policy.find import Policy, own_files
 from ..policy.quotas import keeps_quotas, quotas_ignored
 from ..policy.races import compile_for_races
-from ..workload.events import IN_GUEST
+from ..workload.events import IN_GUEST, are_cpus_steady, has_exact_work
 from ..workload.model import Workload
 from .judge import Judge
 from .plan import Plan
@@ -334,16 +334,16 @@ def _judge(
 ) -> Judge:
     """How the run is to be judged."""
     plan = context.plan
-    happens = {event.kind for event in case.workload.events}
+    happens = case.workload.events
     return Judge(
         latency_ns=context.host.latency_ns(job),
         work_conserving=bool(job.policy.policy.work_conserving),
         tables_folder=folder if plan.keep_parquet and plan.is_kept else None,
         tolerance_ns=context.host.tolerance_ns(job),
-        are_cpus_steady=not (plan.machine.offline or "offline" in happens),
+        are_cpus_steady=are_cpus_steady(happens) and not plan.machine.offline,
         has_exact_work=context.host.has_exact_work
         and not plan.machine.charges_tasks
-        and "exit" not in happens,
+        and has_exact_work(happens),
         calibration=context.host.calibration(job),
         is_replay=bool(case.workload.program),
         keeps_quotas=case.workload.has_quotas and keeps_quotas(job.policy) is not False,

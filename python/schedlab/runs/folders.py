@@ -74,17 +74,25 @@ def file_of_run(folder: Path, name: str) -> Path:
     return path
 
 
+def _run_json(folder: Path) -> dict[str, Any]:
+    """What the folder of one run says of it; empty where that cannot be read."""
+    with contextlib.suppress(OSError, ValueError):
+        run: dict[str, Any] = json.loads((folder / "run.json").read_text())
+        return run
+    return {}
+
+
 def records_until_failure(folder: Path) -> Records:
     """Records of the folder of one run; of one that failed, until it did: then built-in FIFO goes on."""
     from ..records.file import read_records
 
     records = read_records(find_records(folder))
-    with contextlib.suppress(OSError, ValueError, KeyError):
-        run = json.loads((folder / "run.json").read_text())
-        failed_at_ns = (run.get("host_answer") or {}).get("failed_at_ns", records.end_ns)
-        # What has waited until then is queued elsewhere at that instant.
-        return records.until(failed_at_ns - (run["error_kind"] == "stall"))
-    return records
+    run = _run_json(folder)
+    if not run:
+        return records
+    failed_at_ns = (run.get("host_answer") or {}).get("failed_at_ns", records.end_ns)
+    # What has waited until then is queued elsewhere at that instant.
+    return records.until(failed_at_ns - (run.get("error_kind") == "stall"))
 
 
 def program_of_run(folder: Path) -> Program | None:
@@ -92,7 +100,7 @@ def program_of_run(folder: Path) -> Program | None:
     from ..program.file import find_program
 
     with contextlib.suppress(OSError, ValueError):
-        return find_program(folder, json.loads((folder / "run.json").read_text()).get("program_hash"))
+        return find_program(folder, _run_json(folder).get("program_hash"))
     return None
 
 

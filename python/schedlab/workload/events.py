@@ -10,6 +10,7 @@ Read next: hosts/check/events.c, which says what each does; check/events.py, whi
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..units import format_duration
@@ -95,3 +96,13 @@ def read_events(text: str) -> tuple[Event, ...]:
             raise ValueError(part)
         events.append(Event(found[1], int(found[2]), int(found[3]), int(found[4])))
     return tuple(events)
+
+
+def are_cpus_steady(events: Iterable[Event]) -> bool:
+    """Whether each CPU is there all the time."""
+    return not any(event.kind == "offline" for event in events)
+
+
+def has_exact_work(events: Iterable[Event]) -> bool:
+    """Whether tasks run for as long as their programs say, and no longer."""
+    return not any(event.kind == "exit" for event in events)
