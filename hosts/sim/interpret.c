@@ -306,8 +306,8 @@ static __noinline bool must_pay(struct sim_task *t, const struct sl_program_op *
 	}
 	t->remaining_ns = cost_before(t, op);
 	t->has_paid = t->remaining_ns;
-	/* In check's worlds it may be preempted from here on, and be queued so. */
-	if (SIM_INTERLEAVES && t->has_paid && op->verb == SL_VERB_EXIT)
+	/* It may be preempted from here on, and be queued so. */
+	if (t->has_paid && op->verb == SL_VERB_EXIT)
 		sl_task_set_exiting(&t->core);
 	return t->has_paid;
 }

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +19,7 @@ from schedlab.policy.build import build_policy
 from schedlab.policy.find import load_policy
 from schedlab.policy.published import main_file
 from schedlab.program.compiler import compile_workload
+from schedlab.records.file import Kind, read_records
 from schedlab.workload.find import load_workload
 
 BUILD = """
@@ -84,7 +86,7 @@ int other_file(int value);
 u32 scx_bpf_nr_cpu_ids(void) __ksym;
 """
 #: A kernel has no flag without a callback that it is about.
-ENQ_LAST = 1 << 1
+ENQ_LAST = 1 << 2_000_000
 
 
 @pytest.fixture
@@ -440,3 +442,28 @@ def test_a_user_half_in_c_that_no_kernel_can_have(guest_parts, simulator, launch
     pushing = FILLING.replace("SL_SET(nr,", "bpf_map_push_elem(&queued, &nine, 0);\n\tSL_SET(nr,")
     assert "it fills queued" in launched(pushing, policy=policy)
     assert "only the simulator" in launched(FILLING + "SL_USER_HALF(1000) { }\n")
+
+
+ONE = '[workload]\ntitle = "t"\nquestion = "q"\n[[task]]\nname = "a"\nphases = [{run = "1ms"}]\n'
+LARGE = """
+#include <scx/common.bpf.h>
+char _license[] SEC("license") = "GPL";
+char table[32 << 20];
+void BPF_STRUCT_OPS(large_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	table[(u32)p->pid % sizeof(table)]++;
+	scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, SCX_SLICE_DFL, enq_flags);
+}
+SCX_OPS_DEFINE(large_ops, .enqueue = (void *)large_enqueue, .name = "large");
+"""
+
+
+def test_a_task_does_not_pay_for_the_memory_of_its_policy(guest_parts, tmp_path):
+    """It would take 2 ms of CPU time to unmap 32 MB as it ends."""
+    (tmp_path / "large.bpf.c").write_text(LARGE)
+    (tmp_path / "one.toml").write_text(ONE)
+    words = (str(tmp_path / "one.toml"), str(tmp_path / "large.bpf.c"))
+    (run,) = schedlab.run(*words, host="guest", cpus=1, out=tmp_path / "out").runs.to_dicts()
+    assert run["error"] is None
+    events = read_records(Path(run["directory"]) / "records.slr").events
+    assert events["arg"][events["kind"] == Kind.STOP].sum() < 2_000_000

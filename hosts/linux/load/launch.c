@@ -165,8 +165,7 @@ static int write_map(struct policy *policy, const struct record *r)
 			    bpf_map_update_elem(bpf_map__fd(map), r->key, r->value, BPF_ANY);
 }
 
-#define ARENA_AT (1ULL << 44)	/* as hosts/sim/image.c writes addresses */
-#define MAP_TYPE_ARENA 33	/* BPF_MAP_TYPE_ARENA, which older headers lack */
+#define ARENA_AT (1ULL << 44) /* as hosts/sim/image.c writes addresses */
 
 /* Where an object's arena begins, which libbpf maps as it loads it; NULL: it has none. */
 static char *find_arena(struct bpf_object *object, u64 *bytes)

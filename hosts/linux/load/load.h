@@ -37,6 +37,8 @@ void frame_file(const char *name, const char *path);
 
 /* ---- policy.c: one policy ---------------------------------------------- */
 
+#define MAP_TYPE_ARENA 33 /* BPF_MAP_TYPE_ARENA, which older headers lack */
+
 struct policy;
 struct bpf_object;
 
