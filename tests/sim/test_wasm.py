@@ -219,21 +219,22 @@ def test_memory_ends_at_its_limit(tmp_path):
 
 
 @pytest.mark.full
-def test_another_compiler_gives_the_same_records(simulator, tmp_path, monkeypatch):
+@pytest.mark.parametrize("policy", ["mlfq", "cfs"])  # the second fills a struct with zeros
+def test_another_compiler_gives_the_same_records(simulator, policy, tmp_path, monkeypatch):
     """PyPI's ziglang compiles a policy where no other compiler is; a wheel brings the simulator."""
     pytest.importorskip("ziglang")
     path = program("mixed", tmp_path)
-    native, _ = both(simulator, "mlfq", path, 2, tmp_path)
+    native, _ = both(simulator, policy, path, 2, tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
     simulator_module()
     find_tools.cache_clear()
     try:
         assert find_tools().is_zig
-        built = build_policy(load_policy("mlfq"), engine="wasm")
+        built = build_policy(load_policy(policy), engine="wasm")
         records = tmp_path / "zig.slr"
         words = [
             "--policy",
-            "mlfq",
+            policy,
             "--program",
             str(path),
             "--cpus",

@@ -96,6 +96,11 @@ _TIMER = re.compile(r"\bbpf_timer_set_callback\s*\((?:[^,()]|\([^()]*\))*,\s*&?(
 _EXPORTED = re.compile(r"^\t([\w*]+);$", re.MULTILINE)
 
 
+def policy_flags(clang_major: int) -> tuple[str, ...]:
+    """How a version of clang compiles a policy: what fills memory is an option of its own since version 20."""
+    return (*POLICY_FLAGS, *(("-mno-bulk-memory-opt",) if clang_major >= 20 else ()))
+
+
 @dataclass(frozen=True)
 class Tools:
     """A compiler and a linker for WebAssembly."""
@@ -108,6 +113,12 @@ class Tools:
     def is_zig(self) -> bool:
         """Whether it is PyPI's ziglang."""
         return self.compiler[-1] == "cc"
+
+    @property
+    def policy_flags(self) -> tuple[str, ...]:
+        """How it compiles a policy."""
+        major = re.search(r"clang version (\d+)", self.version)
+        return policy_flags(int(major[1]) if major else 0)
 
 
 @lru_cache(maxsize=1)
@@ -251,7 +262,7 @@ def compile_wasm(policy: Policy) -> Path:
     """Compile a policy to a module, or find it in the cache."""
     tools = find_tools()
     support = paths.resource_root() / SUPPORT
-    key = repr((policy.content_hash, tools, POLICY_FLAGS, support.read_bytes(), _own_code()))
+    key = repr((policy.content_hash, tools, tools.policy_flags, support.read_bytes(), _own_code()))
     result = (
         paths.cache_folder("wasm") / f"{policy.name}-{hashlib.sha256(key.encode()).hexdigest()[:32]}.wasm"
     )
@@ -306,7 +317,7 @@ def _linked(policy: Policy, tools: Tools, support: Path, scratch: Path) -> tuple
     """Bytes of the module, and sizes of its variables."""
     target = "--target=wasm32-freestanding" if tools.is_zig else "--target=wasm32"
     objects = [scratch / "policy.o", scratch / "support.o"]
-    flags = [*tools.compiler, target, *POLICY_FLAGS, "-I", str(paths.include_folder())]
+    flags = [*tools.compiler, target, *tools.policy_flags, "-I", str(paths.include_folder())]
     confined = _confined(policy, tools, support, scratch)
     overlay = scratch / "files.json"
     overlay.write_text(json.dumps(_only_files(policy, tools)), encoding="utf-8")

@@ -24,6 +24,7 @@ from ..tools import ask
 from ..waiting import announced
 
 PACKAGE = "@yowasp/clang@22.0.0-git20542-10"
+CLANG_MAJOR = 22
 SHA256 = "6230ea1afa9691fa065935cf68c01642ff9b31c183fe8ac64cdfda025df06009"
 _NPM_SECONDS_MAX = 1200
 #: Of the compiler's own headers, those that a policy without a C library may use.

@@ -34,7 +34,7 @@ from ..paths import include_folder, resource_root
 from ..plots.gantt import Slices
 from ..policy.build import build_policy
 from ..policy.find import Policy, load_policy
-from ..policy.wasm_build import LINK_FLAGS, POLICY_FLAGS, SUPPORT, SUPPORT_FLAGS, simulator_module
+from ..policy.wasm_build import LINK_FLAGS, SUPPORT, SUPPORT_FLAGS, policy_flags, simulator_module
 from ..program import layout
 from ..program.compiler import compile_workload
 from ..program.file import Program
@@ -219,7 +219,7 @@ def _own() -> dict[str, Any]:
 
 def _add_compiler(archive: Archive, out: Path) -> dict[str, Any]:
     """Put the compiler beside the page, and what it needs into the page."""
-    from .clang import compiler_files
+    from .clang import CLANG_MAJOR, compiler_files
 
     for path in sorted(include_folder().rglob("*.h")):
         archive.add(f"include/{path.relative_to(include_folder()).as_posix()}", path.read_bytes())
@@ -238,7 +238,7 @@ def _add_compiler(archive: Archive, out: Path) -> dict[str, Any]:
     return {
         "parts": parts,
         "index": packed.index,
-        "flags": POLICY_FLAGS,
+        "flags": policy_flags(CLANG_MAJOR),
         "support_flags": SUPPORT_FLAGS,
         "link": LINK_FLAGS,
     }
