@@ -263,3 +263,23 @@ def test_a_run_whose_answer_did_not_come_is_no_other_run(simulator, monkeypatch)
     assert do_batch(replace(task_of("rr"), coverage=None), 0, 25).error.startswith(
         "two runs of one world differ (seed 1, world 0): records "
     )
+
+
+def test_a_run_that_had_not_ended_in_time_is_no_other_run(simulator, monkeypatch):
+    """As on a busy machine: nothing is known of it."""
+    from schedlab.check import trial as of_trial
+    from schedlab.hosts.process import timed_out
+
+    once = Laboratory._run
+    monkeypatch.setattr(Worlds, "run", lambda worlds, wanted, promise="": [None] * len(wanted))
+
+    def late(laboratory, world, **how):
+        n_runs.append(world)
+        if len(n_runs) % 2:
+            return once(laboratory, world, **how)
+        return timed_out(of_trial.RUN_SECONDS), {"error": None, "error_kind": None, "metrics": {}}
+
+    n_runs = []
+    monkeypatch.setattr(Laboratory, "_run", late)
+    batch = do_batch(replace(task_of("rr"), coverage=None), 0, 1)
+    assert len(n_runs) >= 2 and not batch.error and batch.n_repeated == 1

@@ -301,6 +301,8 @@ def _repeat(
             batch.n_repeated += 1
         if (first + at) % ALONE_ONE_IN == 0 and trials[at].finding is None:
             alone = laboratory.try_alone(world)
+            if alone.is_late or trials[at].is_late:
+                continue
             if alone.longest_wait_ns != trials[at].longest_wait_ns:
                 raise SchedlabError(
                     f"a world alone differs from one among others (seed {task.seed}, world {first + at})"

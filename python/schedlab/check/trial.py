@@ -152,6 +152,7 @@ class Trial:
     n_next: int = 0  #: How many they are.
     near: int = 0  #: ... and to what `@shares` and `@priority` rule out, in permille.
     is_stuck: bool = False  #: A callback had to be ended, which takes as long as a thousand worlds.
+    is_late: bool = False  #: It had not ended in time, as on a busy machine, so that nothing is known.
 
     def is_like(self, other: Trial) -> bool:
         """Whether two runs of a world left the same records, as far as they can be compared.
@@ -159,6 +160,8 @@ class Trial:
         One whose answer did not come, as on a busy machine, was run alone, where records are hashed otherwise.
         """
         one, two = self.record_hash, other.record_hash
+        if self.is_late or other.is_late:
+            return True
         return one == two or (one is not None and two is not None and len(one) != len(two))
 
 
@@ -394,7 +397,13 @@ class Laboratory:
         if finding is not None and finding.broken not in self.properties:
             finding = None
         switches = outcome.answer.get("switches") if finding is not None else None
-        return Trial(finding, record_hash, longest_wait_ns, switches or world.interleaving)
+        return Trial(
+            finding,
+            record_hash,
+            longest_wait_ns,
+            switches or world.interleaving,
+            is_late=outcome.error_kind == "timeout",
+        )
 
     def instants_of(self, world: World) -> list[int]:
         """When something happened in a world that fails, until then; in ns, in order."""
