@@ -17,7 +17,7 @@ from schedlab.check.encode import encode, program_of
 from schedlab.check.quick import Worlds
 from schedlab.check.search import do_batch
 from schedlab.check.shrink import simpler_worlds
-from schedlab.check.trial import Laboratory
+from schedlab.check.trial import RUN_SECONDS, Laboratory
 from schedlab.check.world import (
     MS,
     Group,
@@ -29,6 +29,7 @@ from schedlab.check.world import (
     slice_of,
     to_toml,
 )
+from schedlab.hosts.process import timed_out
 from schedlab.policy.build import build_policy
 from schedlab.policy.find import load_policy
 from schedlab.policy.races import compile_for_races
@@ -267,9 +268,6 @@ def test_a_run_whose_answer_did_not_come_is_no_other_run(simulator, monkeypatch)
 
 def test_a_run_that_had_not_ended_in_time_is_no_other_run(simulator, monkeypatch):
     """As on a busy machine: nothing is known of it."""
-    from schedlab.check import trial as of_trial
-    from schedlab.hosts.process import timed_out
-
     once = Laboratory._run
     monkeypatch.setattr(Worlds, "run", lambda worlds, wanted, promise="": [None] * len(wanted))
 
@@ -277,7 +275,8 @@ def test_a_run_that_had_not_ended_in_time_is_no_other_run(simulator, monkeypatch
         n_runs.append(world)
         if len(n_runs) % 2:
             return once(laboratory, world, **how)
-        return timed_out(of_trial.RUN_SECONDS), {"error": None, "error_kind": None, "metrics": {}}
+        (laboratory._folder / "records.slr").unlink()
+        return timed_out(RUN_SECONDS), {"error": None, "error_kind": None, "metrics": {}}
 
     n_runs = []
     monkeypatch.setattr(Laboratory, "_run", late)
