@@ -403,7 +403,7 @@ void BPF_STRUCT_OPS(eevdf_running, struct task_struct *p)
 
 void BPF_STRUCT_OPS(eevdf_tick, struct task_struct *p)
 {
-	struct task_ctx *tc = task_ctx(p);
+	struct task_ctx *tc = groups == GROUPS_NONE ? NULL : task_ctx(p);
 
 	if (tc)
 		quota_tick(p, &tc->group);

@@ -47,10 +47,13 @@ sl_inline void set_tick(struct sim_cpu *c, const struct sl_task *t)
 {
 	if (c->tick_at_ns == sim_now_ns)
 		return;
-	if (sim.has_ticks)
-		c->tick_at_ns = tick_at_or_after(0);
-	else if (t->p.scx.slice > SIM_NEVER / 8 ||
-		 t->exec_start_ns + t->p.scx.slice > c->burst_at_ns)
+	if (sim.has_ticks) {
+		/* That of all CPUs; a division at each switch would take a twentieth of a run. */
+		if (sim_now_ns >= sim.tick_at_ns)
+			sim.tick_at_ns = tick_at_or_after(0);
+		c->tick_at_ns = sim.tick_at_ns;
+	} else if (t->p.scx.slice > SIM_NEVER / 8 ||
+		   t->exec_start_ns + t->p.scx.slice > c->burst_at_ns)
 		c->tick_at_ns = SIM_NEVER;
 	else
 		c->tick_at_ns = tick_at_or_after(t->exec_start_ns + t->p.scx.slice);

@@ -227,6 +227,7 @@ struct sim {
 	u64 random;
 	u64 nr_calls;	     /* that --cost jitter_ns made longer */
 	bool has_ticks;	     /* every tick matters */
+	u64 tick_at_ns;	     /* then: the next one, unless that is over */
 	bool is_switch_free; /* switches and migrations take no time */
 	bool are_calls_free; /* nor do the calls of a program, its begin and exit */
 	bool has_speeds;     /* then neither is said to be free */

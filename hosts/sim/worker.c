@@ -310,6 +310,7 @@ static bool set_up(struct sim_options *o)
 	sim.random = o->seed;
 	sim.nr_calls = 0;
 	sim.timer_at_ns = SIM_NEVER;
+	sim.tick_at_ns = 0;
 	sim.program = o->program ?: sim_program_open(o->program_path, why, sizeof(why));
 	if (!sim.program) {
 		sim_fail("usage", 0, "%s", why);

@@ -106,7 +106,7 @@ static inline void set_throttled_aside(void)
 /* For ops.running. */
 static inline void note_not_aside(struct task_struct *p, struct task_ctx *tc)
 {
-	if (tc->group.state == GROUP_ASIDE)
+	if (groups != GROUPS_NONE && tc->group.state == GROUP_ASIDE)
 		count_in_again(p, tc);
 }
 
@@ -132,7 +132,7 @@ static inline bool wants_preemption(struct task_struct *p, const struct task_ctx
 static inline s32 select_cpu_and_insert_unthrottled(struct task_struct *p, s32 prev_cpu,
 						    u64 wake_flags, u64 slice_ns)
 {
-	struct task_ctx *tc = task_ctx(p);
+	struct task_ctx *tc = groups == GROUPS_NONE ? NULL : task_ctx(p);
 
 	if (tc && is_throttled(tc->group.nr))
 		return select_cpu_only(p, prev_cpu, wake_flags);

@@ -51,7 +51,7 @@ static void put_back_tasks(void);
 /* Whether group @nr, or one that it is in, has used up its budget. */
 static inline bool is_throttled(u32 nr)
 {
-	return path_of(nr) & spent_groups;
+	return groups != GROUPS_NONE && path_of(nr) & spent_groups;
 }
 
 /* The same, after all that CPUs did before they changed a budget. */
@@ -75,10 +75,13 @@ static inline void quota_begin(const struct task_struct *p, struct group_task *t
 /* Charge the CPU time since the last call. For ops.tick, ops.stopping, and ops.dispatch with @p as prev. */
 static inline void quota_charge(const struct task_struct *p, struct group_task *t)
 {
-	u64 used_ns = exec_ns_since(p, &t->exec_ns);
 	u32 nr = t->in;
+	u64 used_ns;
 	u32 i;
 
+	if (groups == GROUPS_NONE)
+		return;
+	used_ns = exec_ns_since(p, &t->exec_ns);
 	if (!(path_of(nr) & limited_groups))
 		return;
 	bpf_spin_lock(&groups_lock);
