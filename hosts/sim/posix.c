@@ -148,9 +148,11 @@ static void on_crash(int sig, siginfo_t *info, void *context)
 		       context);
 }
 
+#define NOTHING_SEEN (~0ULL)
+
 /* What a check saw last, and how often in a row it saw the same callback. */
 struct stuck_check {
-	u64 seen;
+	u64 seen; /* 0 is ops.init() of a run that begins */
 	u32 nr_times;
 };
 
@@ -171,7 +173,7 @@ static u32 count_checks(struct stuck_check *check)
 /* This process has used another CHECK_EVERY_MS of CPU time. */
 static void on_cpu_check(int sig, siginfo_t *info, void *context)
 {
-	static struct stuck_check check;
+	static struct stuck_check check = { .seen = NOTHING_SEEN };
 
 	(void)sig;
 	(void)info;
@@ -185,7 +187,7 @@ static void on_cpu_check(int sig, siginfo_t *info, void *context)
  */
 static void on_wall_check(int sig, siginfo_t *info, void *context)
 {
-	static struct stuck_check check;
+	static struct stuck_check check = { .seen = NOTHING_SEEN };
 	static u64 cpu_ns_before;
 	struct timespec cpu;
 	u64 cpu_ns;

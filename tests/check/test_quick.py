@@ -282,3 +282,16 @@ def test_a_run_that_had_not_ended_in_time_is_no_other_run(simulator, monkeypatch
     monkeypatch.setattr(Laboratory, "_run", late)
     batch = do_batch(replace(task_of("rr"), coverage=None), 0, 1)
     assert len(n_runs) >= 2 and not batch.error and batch.n_repeated == 1
+
+
+def test_a_clock_that_looks_once_while_a_run_begins_ends_no_world(tmp_path, simulator):
+    """At instant 0, as ops.init() takes a fifth of what it may: the clock looks every 100 ms of CPU time."""
+    policy = variant(tmp_path, ";")
+    slow = "#define OWN_INIT\ns32 BPF_STRUCT_OPS_SLEEPABLE(bug_init)\n{\n\tfor (volatile u32 i = 0; i < 30000000; i++) { }\n"
+    slow += "\treturn scx_bpf_create_dsq(SHARED, -1);\n}\n"
+    policy.path.write_text(policy.path.read_text().replace("static u64 victim", f"{slow}static u64 victim"))
+    built = build_policy(load_policy(str(policy.path)))
+    world = World(1, "", MS, (Group("hog", (Phase("run", MS),)),), horizon_ns=5 * MS)
+    pool = Worlds(built, timeout_seconds=60)
+    assert {answer and answer["status"] for answer in pool.run([world] * 25)} == {"ok"}
+    pool.close()

@@ -100,7 +100,11 @@ def test_no_world_breaks_what_a_policy_declares(name, simulator, capsys):
         used_seconds = max(1, int(cpu_seconds() - begin_seconds))
         before = write_down(name, Searched(used_seconds, report.n_worlds, len(new)))
         with capsys.disabled():
-            print(f"{name}: {before.n_worlds:,} worlds in {before.cpu_seconds:,} s of CPU time", *new, flush=True)
+            print(
+                f"{name}: {before.n_worlds:,} worlds in {before.cpu_seconds:,} s of CPU time",
+                *new,
+                flush=True,
+            )
     assert not found, found
 
 
