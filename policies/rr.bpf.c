@@ -20,7 +20,7 @@
  * @priority queued when free
  * @latency wake-up within slice_ns
  * @work-conserving yes  a queued task is taken by the first CPU that is free
- * @starvation-free yes  each queued task has its turn in a round
+ * @starvation-free yes  each queued task has its turn in a round, unless its mask changes before
  * @source report 5, section 4.1.1; xv6's scheduler
  *
  * Read next: include/scx/idle.h, then policies/priority.bpf.c, where some tasks are
