@@ -145,10 +145,11 @@ struct sl_cpu {
 	struct sl_cpu *next_reenqueue;
 
 	/* This CPU alone touches: */
-	bool holds_lock;	   /* its own, and so must not take another's */
-	bool in_interrupt;	   /* not the running task's doing (S39) */
-	bool has_deferred;	   /* something below waits for flush() */
-	bool must_reenqueue;	   /* its local queue; see reenqueue_local() */
+	bool holds_lock;	      /* its own, and so must not take another's */
+	bool in_interrupt;	      /* not the running task's doing (S39) */
+	bool has_deferred;	      /* something below waits for flush() */
+	bool must_reenqueue;	      /* its local queue; see reenqueue_local() */
+	bool must_reenqueue_released; /* the same, once ops.cpu_release() returns */
 	struct sl_cpu *reenqueues; /* CPUs of which tasks with IMMED have to go (S50), linked by: */
 	u32 nr_reenqueues;	   /* in this flush() */
 	enum sl_callback callback; /* the one running; read by dumps */

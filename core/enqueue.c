@@ -452,16 +452,14 @@ static u32 reason_to_reenqueue(struct sl_cpu *this_cpu, const struct sl_task *t,
 /*
  * S40, S50: what waits in the local queue of @cpu is enqueued anew: all (@is_any), or those that
  * were promised to run at once and do not; the first does if the CPU is open to it. All are
- * taken off first: the policy may put one back. Context: no lock held.
+ * taken off first: the policy may put one back. Context: the CPU's lock is held.
  */
-static void reenqueue_local(struct sl_cpu *this_cpu, struct sl_cpu *cpu, bool is_any)
+static void reenqueue_locked(struct sl_cpu *this_cpu, struct sl_cpu *cpu, bool is_any)
 {
 	struct sl_task *first = NULL, **end = &first, *t, *next;
 	bool is_open;
 	u32 reason;
 
-	sl_lock(&cpu->lock);
-	this_cpu->holds_lock = true;
 	if (is_any)
 		cpu->must_reenqueue = false;
 	else
@@ -483,6 +481,25 @@ static void reenqueue_local(struct sl_cpu *this_cpu, struct sl_cpu *cpu, bool is
 		first = t->next;
 		do_enqueue_task(this_cpu, cpu, t, SCX_ENQ_REENQ);
 	}
+}
+
+/*
+ * S40: the first form of the call works within ops.cpu_release(), in the place of @t, which
+ * stops there. Linux keeps the task in whose place a program runs from migrating meanwhile.
+ */
+static __noinline void reenqueue_released(struct sl_cpu *cpu, struct sl_task *t)
+{
+	t->p.migration_disabled++;
+	reenqueue_locked(cpu, cpu, true);
+	t->p.migration_disabled--;
+}
+
+/* The same, later. Context: no lock held. */
+static void reenqueue_local(struct sl_cpu *this_cpu, struct sl_cpu *cpu, bool is_any)
+{
+	sl_lock(&cpu->lock);
+	this_cpu->holds_lock = true;
+	reenqueue_locked(this_cpu, cpu, is_any);
 	this_cpu->holds_lock = false;
 	sl_unlock(&cpu->lock);
 	/* The policy wants it once more: when this CPU next comes here. */

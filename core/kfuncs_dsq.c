@@ -324,6 +324,20 @@ u32 scx_bpf_reenqueue_local(void)
 	return 0;
 }
 
+/* The first form, in ops.cpu_release() alone, where it works once that returns. Return: how many there are. */
+u32 scx_bpf_reenqueue_local___v1(void)
+{
+	struct sl_cpu *this_cpu = sl_this_cpu();
+
+	if (this_cpu->callback != SL_IN_cpu_release) {
+		scx_error(NULL,
+			  "scx_bpf_reenqueue_local() of before Linux 6.19 outside of ops.cpu_release()");
+		return 0;
+	}
+	this_cpu->must_reenqueue_released = true;
+	return this_cpu->local.nr;
+}
+
 u32 scx_bpf_dispatch_nr_slots(void)
 {
 	return sl_core.dispatch_batch - sl_this_cpu()->nr_inserts;

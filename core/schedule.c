@@ -394,6 +394,10 @@ void sl_cpu_take(struct sl_cpu *cpu, u64 now_ns)
 	cpu->is_released = t;
 	if (t)
 		SL_CALL_OP(cpu, cpu_release, NULL, cpu->id, &args);
+	if (unlikely(cpu->must_reenqueue_released)) {
+		cpu->must_reenqueue_released = false;
+		reenqueue_released(cpu, t);
+	}
 	cpu->is_scheduling = false;
 	cpu->holds_lock = false;
 	sl_unlock(&cpu->lock);

@@ -331,7 +331,7 @@ void scx_bpf_dsq_insert_vtime___core(struct task_struct *p, u64 dsq_id, u64 slic
 bool scx_bpf_dsq_move_to_local___v2___core(u64 dsq_id, u64 enq_flags) __ksym __weak;
 bool scx_bpf_dsq_move_to_local___core(u64 dsq_id) __ksym __weak;
 void scx_bpf_reenqueue_local___v2___core(void) __ksym __weak;
-u32 scx_bpf_reenqueue_local___core(void) __ksym __weak;
+u32 scx_bpf_reenqueue_local___v1(void) __ksym __weak;
 
 /*
  * Macros, not functions: the verifier and the kernel's stacks then name the line
@@ -383,7 +383,7 @@ static inline u32 scx_bpf_reenqueue_local(void)
 		scx_bpf_reenqueue_local___v2___core();
 		return 0;
 	}
-	return scx_bpf_reenqueue_local___core();
+	return scx_bpf_reenqueue_local___v1();
 }
 
 /* ---- CPUs -------------------------------------------------------------- */

@@ -418,6 +418,7 @@ void scx_bpf_dsq_move_set_vtime(struct bpf_iter_scx_dsq *it, u64 vtime);
 u32 scx_bpf_dispatch_nr_slots(void);
 void scx_bpf_dispatch_cancel(void);
 u32 scx_bpf_reenqueue_local(void);
+u32 scx_bpf_reenqueue_local___v1(void); /* S40: the form from before Linux 6.19 */
 
 /* ---- CPUs -------------------------------------------------------------- */
 

@@ -47,8 +47,7 @@ from .launch_file import (
     read_launch_file,
     with_map_sizes,
 )
-from .published import FLAGS as PUBLISHED_FLAGS
-from .published import compiler_flags, published, scheduler_version
+from .published import compiler_flags, flags_of, published, scheduler_version
 
 if TYPE_CHECKING:
     from .loader import Loader
@@ -275,7 +274,7 @@ def compile_policy(policy: Policy, *, more_flags: Sequence[str] = ()) -> Path:
     compiler, version = find_compiler()
     include = paths.include_folder()
     flags = (*FLAGS, *(() if "clang" in version else FLAGS_GCC), *more_flags)
-    of_published = PUBLISHED_FLAGS if published(policy.path).is_published else ()
+    of_published = flags_of(published(policy.path))
     main = _main_text(policy, is_checked=CHECK_FLAG in more_flags)
     # The same file elsewhere is the same policy.
     written = (main or "").replace(str(policy.path.absolute().parent), "")

@@ -39,6 +39,7 @@ _PACKAGE = re.compile(r"^\[package\]\s[^\[]*?^version\s*=\s*\"(\d+)\.(\d+)\.(\d+
 #: Crates that build schedulers, and have the headers.
 _BUILDERS = ("scx_cargo", "scx_utils")
 SUFFIX = ".bpf.c"
+_REENQUEUE = "scx_bpf_reenqueue_local"
 #: For the compiler. Its warnings are its authors' to see. Linux keeps what is a kernel's pointer in a map
 #: where a value is copied over it: here it becomes what the rest of an uninitialised variable is, 0.
 FLAGS = ("-w", "-D__BPF__", "-ftrivial-auto-var-init=zero", "-include", "kernel.h")
@@ -216,4 +217,14 @@ def compiler_flags(found: Published, scratch: Path) -> list[str]:
     folders = [f"-I{folder}" for folder in (ours, *found.includes, scratch)]
     for name, target in found.links.items():
         (scratch / name).symlink_to(target)
-    return [*folders, *FLAGS]
+    return [*folders, *flags_of(found)]
+
+
+def flags_of(found: Published) -> tuple[str, ...]:
+    """Options for the compiler that are not folders; of a call with two forms the one that its headers know (S40)."""
+    if not found.is_published:
+        return ()
+    headers = [folder / "scx" / "compat.bpf.h" for folder in found.includes]
+    text = "".join(header.read_text("utf-8", "replace") for header in headers if header.is_file())
+    is_first = f"{_REENQUEUE}___v2" not in text
+    return (*FLAGS, *([f"-D{_REENQUEUE}={_REENQUEUE}___v1"] if is_first else []))
