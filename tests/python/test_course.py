@@ -176,6 +176,27 @@ def test_an_arrival_is_a_ground_for_a_preemption_at_once():
     assert "task 2 is preempted by nothing" in followed(tasks, events)
 
 
+def test_a_task_that_yields_may_preempt_the_one_that_gets_the_cpu():
+    """As under `srtf`: `a` is enqueued with nothing left, before which `b`, which was chosen meanwhile, gives way."""
+    tasks = (
+        '[[task]]\nname = "a"\nphases = [{run = "2ms"}, "yield"]\n'
+        '[[task]]\nname = "b"\nphases = [{run = "1ms"}]\n'
+    )
+    events = [
+        (0, 1, 0, Kind.ARRIVE, 0, 0),
+        (0, 2, 0, Kind.ARRIVE, 0, 0),
+        (0, 1, 0, Kind.RUN, 0, 0),
+        (2, 1, 0, Kind.STOP, Stop.YIELDED, 2),
+        (2, 2, 0, Kind.RUN, 0, 0),
+        (2, 2, 0, Kind.STOP, Stop.PREEMPTED, 0),
+        (2, 1, 0, Kind.RUN, 0, 0),
+        (2, 1, 0, Kind.STOP, Stop.EXITED, 0),
+        (2, 2, 0, Kind.RUN, 0, 0),
+        (3, 2, 0, Kind.STOP, Stop.EXITED, 1),
+    ]
+    assert followed(tasks, events) == ""
+
+
 def test_children_of_two_parents_come_in_any_order():
     tasks = (
         '[[task]]\nname = "p"\ncount = 2\nphases = [{run = "1ms"}, {spawn = "k"}]\n'

@@ -374,7 +374,8 @@ def _groundless(timeline: Timeline, actual: _Actual, points: _Points, counts: _C
     """No task is preempted off the tick, by nothing, just where it would wait or yield, or at once.
 
     A CPU schedules at ticks, and when it is kicked; a kick comes with an arrival, a
-    wake-up or a new attribute, or from another CPU that schedules.
+    wake-up or a new attribute, with another task that yields and is enqueued, or from another
+    CPU that schedules.
     """
     tasks, records = timeline.by_task, timeline.records
     left = (counts.may_yield > counts.yielded) | (counts.must_block + counts.may_block > counts.blocked)
@@ -386,7 +387,8 @@ def _groundless(timeline: Timeline, actual: _Actual, points: _Points, counts: _C
     if len(i) == 0:
         return None
     t_ns = records.events["t_ns"].astype(np.int64)
-    is_cause = (timeline.kind <= Kind.WAKE) | (timeline.kind == Kind.ATTR)
+    is_yield = (timeline.kind == Kind.STOP) & (records.events["flags"] == Stop.YIELDED)
+    is_cause = (timeline.kind <= Kind.WAKE) | (timeline.kind == Kind.ATTR) | is_yield
     causes = t_ns[is_cause]
     n_causes = np.searchsorted(causes, tasks.t_ns[i], side="right") - np.searchsorted(causes, tasks.t_ns[i])
     # It may have been woken at this very instant, which is no cause.
