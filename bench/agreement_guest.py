@@ -83,6 +83,8 @@ KNOBS = {
 #: About what a system call, the start of a process, its end, a timer and a switch take while
 #: instructions are counted and events traced: the tasks' CPU times under fifo say so.
 COSTS = {"call_ns": 5_000, "start_ns": 15_000, "exit_ns": 95_000, "wakeup_ns": 800, "switch_ns": 1_000}
+#: By how much less than this what a tick does comes after it.
+TICK_LATE_NS = 30_000
 #: A process of the guest exists, asleep, before it arrives.
 ARRIVALS = ("--arrivals", "wake")
 
@@ -158,10 +160,28 @@ def stolen(events: np.ndarray) -> np.ndarray:
 
 
 def above(real: Records) -> list[tuple[str, str]]:
-    """The kernel's own threads in the guest, which are real-time tasks, as the simulator's option."""
-    mine = real.events[stolen(real.events)]
-    spans = [f"{e['cpu']}:{e['t_ns'] - e['arg']}:{e['arg']}" for e in mine if e["t_ns"] >= e["arg"]]
-    return [("--above", ",".join(spans))] if spans else []
+    """The kernel's own threads in the guest, which are real-time tasks, as the simulator's option.
+
+    One that a tick wakes has the CPU before another task is chosen there, if that tick also ends a slice: in the
+    simulator, whose interrupts take no time, it comes at the tick.
+    """
+    is_stop = real.events["kind"] == Kind.STOP
+    stops = set(zip(real.events["cpu"][is_stop], real.events["t_ns"][is_stop], strict=True))
+    spans: list[tuple[int, int, int]] = []
+    for event in real.events[stolen(real.events)]:
+        cpu, begin_ns, ns = int(event["cpu"]), int(event["t_ns"] - event["arg"]), int(event["arg"])
+        if begin_ns < 0:
+            continue
+        if spans and spans[-1][0] == cpu and sum(spans[-1][1:]) == begin_ns:
+            spans[-1] = (cpu, spans[-1][1], spans[-1][2] + ns)  # one after the other
+        else:
+            spans.append((cpu, begin_ns, ns))
+    late = [begin_ns % TICK_NS if (cpu, begin_ns) in stops else 0 for cpu, begin_ns, _ in spans]
+    words = [
+        f"{cpu}:{begin_ns - (after_ns if after_ns < TICK_LATE_NS else 0)}:{ns}"
+        for (cpu, begin_ns, ns), after_ns in zip(spans, late, strict=True)
+    ]
+    return [("--above", ",".join(words))] if words else []
 
 
 def joined(records: Records) -> Records:

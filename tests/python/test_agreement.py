@@ -7,12 +7,13 @@ import importlib
 import sys
 from contextlib import closing
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from schedlab.hosts.sim import SimHost
-from schedlab.records.file import Kind, Overhead
+from schedlab.records.file import RECORD_DTYPE, Kind, Overhead, Stop
 
 pytestmark = pytest.mark.usefixtures("build")
 
@@ -156,6 +157,26 @@ def stolen(records, ns):
     )
     events["arg"] = ns
     return replace(records, events=np.insert(records.events, at, events))
+
+
+def test_what_a_real_time_thread_takes_is_told_to_the_simulator(guest):
+    """Two in a row are one; one that came with the tick that ended a slice comes at the tick."""
+    tick, us = TICK_NS, 1_000
+    rows = [
+        (tick + 10 * us, 1, Kind.STOP, Stop.PREEMPTED, 0),  # with the tick
+        (tick + 15 * us, 0, Kind.OVERHEAD, Overhead.STOLEN, 5 * us),
+        (tick + 17 * us, 0, Kind.OVERHEAD, Overhead.STOLEN, 2 * us),
+        (2 * tick + 16 * us, 0, Kind.OVERHEAD, Overhead.STOLEN, 6 * us),  # the task goes on
+        (3 * tick + 900 * us, 2, Kind.STOP, Stop.PREEMPTED, 0),  # between two ticks
+        (3 * tick + 904 * us, 0, Kind.OVERHEAD, Overhead.STOLEN, 4 * us),
+        (4 * tick + 4 * us, 0, Kind.OVERHEAD, Overhead.SWITCH, 4 * us),
+    ]
+    events = np.zeros(len(rows), RECORD_DTYPE)
+    for name, column in zip(("t_ns", "task", "kind", "flags", "arg"), zip(*rows, strict=True), strict=True):
+        events[name] = column
+    (option,) = guest.above(SimpleNamespace(events=events))
+    spans = [(tick, 7 * us), (2 * tick + 10 * us, 6 * us), (3 * tick + 900 * us, 4 * us)]
+    assert option == ("--above", ",".join(f"0:{begin_ns}:{ns}" for begin_ns, ns in spans))
 
 
 def test_a_disturbed_run_and_a_void_one_are_skipped_visibly_and_done_again(linux, simulated, capsys):

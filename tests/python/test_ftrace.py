@@ -195,6 +195,27 @@ def test_a_kernel_thread_that_interrupts_steals_from_the_task():
     ]
 
 
+@pytest.mark.parametrize(("prio", "why"), [(98, Overhead.STOLEN), (120, Overhead.SWITCH)])
+def test_a_real_time_thread_steals_from_a_task_that_does_not_go_on(prio, why):
+    """Another one does, as where the slice was used up; what is no real-time task the policy has chosen."""
+    found, _ = records_of(
+        *wake(0, 101),
+        *wake(2, 102),
+        switch(10, 0, 101),
+        switch(20, 101, 15, prio=prio),
+        switch(25, 15, 102),
+        switch(40, 102, 0, state=1),
+        end_ns=50,
+    )
+    assert found[2:] == [
+        (10, 1, 0, Kind.RUN, 0, 0),
+        (20, 1, 0, Kind.STOP, Stop.PREEMPTED, 10),
+        (25, 0, 0, Kind.OVERHEAD, why, 5),
+        (25, 2, 0, Kind.RUN, 0, 0),
+        (40, 2, 0, Kind.STOP, Stop.BLOCKED, 15),
+    ]
+
+
 def test_under_a_program_of_its_own_a_turn_of_that_is_a_turn():
     """Its priority is a task's; a kernel thread's is above, and still steals."""
     turns = [

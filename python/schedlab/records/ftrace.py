@@ -151,8 +151,8 @@ class _Converter:
         #: By CPU: the task that an outsider has taken it from, since when it ran, and
         #: the records that say so: its stop, which is void if it just goes on, and overhead.
         self.interrupted: dict[int, tuple[_Task, int, list[Any]]] = {}
-        #: Who is on each CPU, and since when: for processes outside the program.
-        self.outsiders: dict[int, tuple[int, int]] = {}
+        #: Who is on each CPU, since when, and whether in real time: for processes outside the program.
+        self.outsiders: dict[int, tuple[int, int, bool]] = {}
 
     def add(self, t_ns: int, task: int, cpu: int, kind: int, flags: int = 0, arg: int = 0) -> list[int]:
         """Append one record; it may be changed later."""
@@ -203,7 +203,7 @@ class _Converter:
             # Who is interrupted now is not interrupted by what was there before.
             self.interrupted.pop(cpu, None)
         if task is None:
-            self.outsiders[cpu] = (pid, t_ns)
+            self.outsiders[cpu] = (pid, t_ns, event["next_prio"] < PRIO_NORMAL)
             return
         was, since_ns, void = self.interrupted.pop(cpu, (None, 0, []))
         if was is task:
@@ -227,10 +227,12 @@ class _Converter:
     def _leave(self, t_ns: int, cpu: int, pid: int, state: int, *, to_outsider: bool) -> None:
         task = self.tasks.get(pid)
         if task is None:
-            outsider, since_ns = self.outsiders.pop(cpu, (0, 0))
+            outsider, since_ns, is_real_time = self.outsiders.pop(cpu, (0, 0, False))
             if outsider and outsider == pid:
                 used_ns = t_ns - max(since_ns, 0)
-                overhead = self.add(t_ns, 0, cpu, Kind.OVERHEAD, Overhead.SWITCH, used_ns)
+                # A higher class has taken the CPU from a task, whether that goes on or not.
+                cause = Overhead.STOLEN if is_real_time and cpu in self.interrupted else Overhead.SWITCH
+                overhead = self.add(t_ns, 0, cpu, Kind.OVERHEAD, cause, used_ns)
                 if cpu in self.interrupted:
                     self.interrupted[cpu][2].append(overhead)
             return
