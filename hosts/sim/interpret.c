@@ -439,8 +439,10 @@ static __noinline enum sim_next do_other_op(struct sim_task *t, const struct sl_
 	if (op->verb == VERB_TRANSFER)
 		return transfer(t);
 	if (op->verb == VERB_MOVE) {
+		/* The kick that is to bring it away may come late (--events). */
+		if (sl_task_finish_move(&t->core))
+			return SIM_NEXT_RESCHED;
 		t->player.next = t->after;
-		sl_task_finish_move(&t->core);
 		return is_kicked() ? SIM_NEXT_RESCHED : SIM_NEXT_RUN;
 	}
 	if (op->verb == VERB_USER_HALF || op->verb == VERB_USER_THREAD)

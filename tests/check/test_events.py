@@ -216,6 +216,19 @@ def test_a_task_that_has_run_by_another_cpus_clock_has_not_run_for_centuries(sim
         assert laboratory.try_world(world).finding is None
 
 
+def test_a_late_kick_holds_up_no_move_to_a_group_with_other_cpus(simulator):
+    """Who joins is kicked off its CPU first; it went on, and into the next group, half in the first (an assertion)."""
+    forker = Group("forker", (Phase("run", 20 * MS),), rounds=1, count=3, child_ns=MS)
+    controller = Group("controller", (Phase("sleep", MS), Phase("change", 0, "affinity", 1, 2)), rounds=1)
+    mover = Group(
+        "mover", (Phase("join", 0, "left"), Phase("join", 0, "right"), Phase("run", MS)), is_awaited=True
+    )
+    late = Event("kick", 1, 20 * MS + 1, 40 * MS)
+    world = World(2, "", MS, (forker, controller, mover), horizon_ns=1000 * MS, events=(late,))
+    with task_of("sjf").laboratory() as laboratory:
+        assert laboratory.try_alone(world).finding is None
+
+
 @pytest.mark.parametrize("name", ["rr", "eevdf", "edf"])
 def test_events_accuse_no_sound_policy(name, monkeypatch, simulator):
     monkeypatch.setattr(worlds, "EVENTS_SHARE", 1.0)
