@@ -489,12 +489,15 @@ static void reenqueue_locked(struct sl_cpu *this_cpu, struct sl_cpu *cpu, bool i
  */
 static __noinline void reenqueue_released(struct sl_cpu *cpu, struct sl_task *t)
 {
+	bool is_later = cpu->must_reenqueue; /* the second form, called there too */
+
 	t->p.migration_disabled++;
 	reenqueue_locked(cpu, cpu, true);
 	t->p.migration_disabled--;
+	cpu->must_reenqueue = is_later;
 }
 
-/* The same, later. Context: no lock held. */
+/* reenqueue_locked(), later. Context: no lock held. */
 static void reenqueue_local(struct sl_cpu *this_cpu, struct sl_cpu *cpu, bool is_any)
 {
 	sl_lock(&cpu->lock);

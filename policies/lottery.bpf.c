@@ -186,7 +186,7 @@ static bool take_winner(s32 cpu, u64 winner, bool check_cpu)
 /*
  * How many tickets come before those of @prev, which is in no queue. Where each is drawn by chance that does not
  * matter, and there are none. The numbers of a shift register follow from each other, so there tickets have to stay
- * where they are, in the order of pids, as in the report's table of processes: if they moved with the task that runs, eight
+ * where they are, in the order of pids (modulo NR_QUEUES), as in the report's table of processes: if they moved with the task that runs, eight
  * equal tasks would get from 2 % to 22 %.
  */
 static u64 tickets_before(const struct task_struct *prev, s32 cpu, bool check_cpu)

@@ -195,6 +195,18 @@ def test_a_task_that_yields_may_preempt_the_one_that_gets_the_cpu():
         (3, 2, 0, Kind.STOP, Stop.EXITED, 1),
     ]
     assert followed(tasks, events) == ""
+    # Its own is no ground: here nobody else has come.
+    alone = '[[task]]\nname = "a"\nphases = [{run = "2ms"}, "yield", {run = "1ms"}]\n'
+    events = [
+        (0, 1, 0, Kind.ARRIVE, 0, 0),
+        (0, 1, 0, Kind.RUN, 0, 0),
+        (2, 1, 0, Kind.STOP, Stop.YIELDED, 2),
+        (2, 1, 0, Kind.RUN, 0, 0),
+        (2, 1, 0, Kind.STOP, Stop.PREEMPTED, 0),
+        (2, 1, 0, Kind.RUN, 0, 0),
+        (3, 1, 0, Kind.STOP, Stop.EXITED, 1),
+    ]
+    assert "task 1 is preempted by nothing" in followed(alone, events)
 
 
 def test_children_of_two_parents_come_in_any_order():

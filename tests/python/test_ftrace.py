@@ -216,6 +216,17 @@ def test_a_real_time_thread_steals_from_a_task_that_does_not_go_on(prio, why):
     ]
 
 
+def test_a_real_time_thread_steals_also_where_the_task_goes_on_elsewhere():
+    found, _ = records_of(
+        cpus={
+            0: [*wake(0, 101), switch(10, 0, 101), switch(20, 101, 15, prio=98), switch(25, 15, 0)],
+            1: [switch(22, 0, 101)],
+        },
+        end_ns=50,
+    )
+    assert (25, 0, 0, Kind.OVERHEAD, Overhead.STOLEN, 5) in found
+
+
 def test_under_a_program_of_its_own_a_turn_of_that_is_a_turn():
     """Its priority is a task's; a kernel thread's is above, and still steals."""
     turns = [

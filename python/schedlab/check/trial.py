@@ -269,7 +269,7 @@ class Laboratory:
         trial = self.try_alone(world)
         if trial.finding is not None and trial.finding.text.startswith(finding.text):
             self._stuck_at[finding.signature] = trial.finding.text.removeprefix(finding.text)
-        return replace(trial, record_hash=None, is_stuck=True, is_late=trial.finding is None)
+        return replace(trial, record_hash=None if trial.finding else trial.record_hash, is_stuck=True)
 
     def _relations(self, world: World) -> list[Relation]:
         """What this run has in common with another one, as far as it is held."""

@@ -391,9 +391,12 @@ def _groundless(timeline: Timeline, actual: _Actual, points: _Points, counts: _C
     is_cause = (timeline.kind <= Kind.WAKE) | (timeline.kind == Kind.ATTR) | is_yield
     causes = t_ns[is_cause]
     n_causes = np.searchsorted(causes, tasks.t_ns[i], side="right") - np.searchsorted(causes, tasks.t_ns[i])
-    # It may have been woken at this very instant, which is no cause.
+    # It may have been woken, or have yielded, at this very instant, which is no cause.
     came = i - 2
-    n_causes -= (tasks.arg[i] == 0) & (tasks.kind[came] <= Kind.WAKE) & (tasks.t_ns[came] == tasks.t_ns[i])
+    is_own = (tasks.kind[came] <= Kind.WAKE) | (
+        (tasks.kind[came] == Kind.STOP) & (tasks.flags[came] == Stop.YIELDED)
+    )
+    n_causes -= (tasks.arg[i] == 0) & is_own & (tasks.t_ns[came] == tasks.t_ns[i])
     is_run = np.flatnonzero((timeline.kind == Kind.RUN) | (timeline.kind == Kind.STOP))
     moments, cpu = t_ns[is_run], records.events["cpu"][is_run].astype(np.int64)
     low = np.searchsorted(moments, tasks.t_ns[i], side="left")

@@ -151,7 +151,7 @@ class _Converter:
         #: By CPU: the task that an outsider has taken it from, since when it ran, and
         #: the records that say so: its stop, which is void if it just goes on, and overhead.
         self.interrupted: dict[int, tuple[_Task, int, list[Any]]] = {}
-        #: Who is on each CPU, since when, and whether in real time: for processes outside the program.
+        #: Who is on each CPU, since when, and whether it took that in real time: for processes outside the program.
         self.outsiders: dict[int, tuple[int, int, bool]] = {}
 
     def add(self, t_ns: int, task: int, cpu: int, kind: int, flags: int = 0, arg: int = 0) -> list[int]:
@@ -203,7 +203,9 @@ class _Converter:
             # Who is interrupted now is not interrupted by what was there before.
             self.interrupted.pop(cpu, None)
         if task is None:
-            self.outsiders[cpu] = (pid, t_ns, event["next_prio"] < PRIO_NORMAL)
+            # A higher class has taken the CPU from a task, whether that goes on or not.
+            is_theft = event["next_prio"] < PRIO_NORMAL and cpu in self.interrupted
+            self.outsiders[cpu] = (pid, t_ns, is_theft)
             return
         was, since_ns, void = self.interrupted.pop(cpu, (None, 0, []))
         if was is task:
@@ -227,11 +229,10 @@ class _Converter:
     def _leave(self, t_ns: int, cpu: int, pid: int, state: int, *, to_outsider: bool) -> None:
         task = self.tasks.get(pid)
         if task is None:
-            outsider, since_ns, is_real_time = self.outsiders.pop(cpu, (0, 0, False))
+            outsider, since_ns, is_theft = self.outsiders.pop(cpu, (0, 0, False))
             if outsider and outsider == pid:
                 used_ns = t_ns - max(since_ns, 0)
-                # A higher class has taken the CPU from a task, whether that goes on or not.
-                cause = Overhead.STOLEN if is_real_time and cpu in self.interrupted else Overhead.SWITCH
+                cause = Overhead.STOLEN if is_theft else Overhead.SWITCH
                 overhead = self.add(t_ns, 0, cpu, Kind.OVERHEAD, cause, used_ns)
                 if cpu in self.interrupted:
                     self.interrupted[cpu][2].append(overhead)
