@@ -15,7 +15,7 @@ from schedlab.errors import NotFoundError, PolicyError
 from schedlab.policy.build import build_policy
 from schedlab.policy.find import load_policy
 from schedlab.policy.launch_file import launch_file
-from schedlab.policy.published import main_file
+from schedlab.policy.published import Published, flags_of, main_file
 
 POLICY = """
 char _license[] SEC("license") = "GPL";
@@ -380,3 +380,19 @@ def test_a_folder_without_a_scheduler_is_refused(tmp_path):
     assert main_file(tmp_path) is None
     with pytest.raises(NotFoundError, match="is a folder without main.bpf.c"):
         load_policy(f"{tmp_path}/")
+
+
+@pytest.mark.parametrize(
+    ("header", "is_first"),
+    [
+        ("", True),
+        ("u32 scx_bpf_reenqueue_local(void) __ksym;", True),
+        ("void scx_bpf_reenqueue_local___v2___compat(void) __ksym __weak;", False),
+    ],
+)
+def test_a_scheduler_calls_the_form_that_its_headers_know(header, is_first, tmp_path):
+    (tmp_path / "scx").mkdir()
+    (tmp_path / "scx" / "compat.bpf.h").write_text(header)
+    flags = flags_of(Published(includes=(tmp_path,), is_published=True))
+    assert ("-Dscx_bpf_reenqueue_local=scx_bpf_reenqueue_local___v1" in flags) is is_first
+    assert flags_of(Published(includes=(tmp_path,))) == ()
