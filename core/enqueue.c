@@ -460,10 +460,6 @@ static void reenqueue_locked(struct sl_cpu *this_cpu, struct sl_cpu *cpu, bool i
 	bool is_open;
 	u32 reason;
 
-	if (is_any)
-		cpu->must_reenqueue = false;
-	else
-		cpu->must_reenqueue_immed = false;
 	is_open = rq_is_open(cpu, 0);
 	for (t = sl_is_bypassed() ? NULL : cpu->local.first; t; t = next) {
 		next = t->next;
@@ -489,19 +485,20 @@ static void reenqueue_locked(struct sl_cpu *this_cpu, struct sl_cpu *cpu, bool i
  */
 static __noinline void reenqueue_released(struct sl_cpu *cpu, struct sl_task *t)
 {
-	bool is_later = cpu->must_reenqueue; /* the second form, called there too */
-
 	t->p.migration_disabled++;
 	reenqueue_locked(cpu, cpu, true);
 	t->p.migration_disabled--;
-	cpu->must_reenqueue = is_later;
 }
 
-/* reenqueue_locked(), later. Context: no lock held. */
+/* What was asked for: reenqueue_locked(), later. Context: no lock held. */
 static void reenqueue_local(struct sl_cpu *this_cpu, struct sl_cpu *cpu, bool is_any)
 {
 	sl_lock(&cpu->lock);
 	this_cpu->holds_lock = true;
+	if (is_any)
+		cpu->must_reenqueue = false;
+	else
+		cpu->must_reenqueue_immed = false;
 	reenqueue_locked(this_cpu, cpu, is_any);
 	this_cpu->holds_lock = false;
 	sl_unlock(&cpu->lock);
