@@ -231,6 +231,16 @@ def test_affinity_caps_and_latency_excuse_it():
     assert lazy(latency_ns=9).endswith("(after 9 ns in which it may go unnoticed here)")
 
 
+def test_a_policy_is_not_asked_about_a_task_that_exits():
+    # Of the 10 ns that the task waits for, 9 may be its exit, which the kernel keeps on its CPU; or all.
+    assert "task 2 waited" in lazy(exit_ns=9)
+    assert lazy(exit_ns=10) == "ok"
+    # One that never gets there is not one that exits.
+    never = [*LAZY[:4], (20, 1, 0, Kind.NOTE, 0, 0)]
+    expected = Expectations(work_conserving=True, exit_ns=10, is_cut=True)
+    assert "task 2 waited" in verdict(never, expected, end_ns=20)
+
+
 def test_a_forgotten_wakeup_is_caught_where_it_begins():
     events = [
         (0, 1, 0, Kind.ARRIVE, 0, 0),

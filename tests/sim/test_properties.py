@@ -226,6 +226,38 @@ phases = [{run = "13us"}, {sleep = "2ms"}]
 """
 
 
+#: Found with other seeds: a deadline preempts a task in its exit, which stays with that CPU, as in Linux.
+PREEMPTED_IN_ITS_EXIT = """
+[workload]
+title = "random"
+question = "is it consistent?"
+tick = "10ms"
+[[lock]]
+name = "one"
+[[lock]]
+name = "two"
+[[task]]
+name = "locker"
+phases = [{lock = "one"}, {run = "2ms"}, {unlock = "one"}, {lock = "two"}, {run = "1ms"}, {unlock = "two"}]
+[[task]]
+name = "t0"
+deadline = "13us"
+count = 3
+nice = 0
+phases = [{loop = 3, do = [{run = "1ms"}, {run = "37us"}]}]
+[[task]]
+name = "t1"
+count = 1
+nice = 0
+phases = [{run = "37us"}]
+[[task]]
+name = "t2"
+count = 4
+nice = 0
+phases = [{loop = 2, do = [{run = "1ms"}, {run = "37us"}]}]
+"""
+
+
 @pytest.mark.full
 @pytest.mark.filterwarnings("ignore:Generating overly large repr")
 @settings(
@@ -245,6 +277,17 @@ phases = [{run = "13us"}, {sleep = "2ms"}]
         ),
     ),
     seed=262,
+)
+@example(
+    text=PREEMPTED_IN_ITS_EXIT,
+    machine=(
+        3,
+        tuple(
+            ("--cost", cost)
+            for cost in ("tick_ns=2000", "start_ns=5000", "exit_ns=6000", "call_ns=300", "leave_ns=700")
+        ),
+    ),
+    seed=2**32,
 )
 @given(text=workload_texts(), machine=machines(), seed=st.integers(0, 2**32))
 def test_consistency_holds_and_runs_repeat(host, policies, tmp_path_factory, text, machine, seed):
@@ -282,6 +325,7 @@ def test_consistency_holds_and_runs_repeat(host, policies, tmp_path_factory, tex
             has_exact_work=("--cost", "call_ns=300") not in options,
             device=device_of(job),
             wakeup_ns=cost_ns(job, "wakeup_ns"),
+            exit_ns=cost_ns(job, "exit_ns"),
         )
         verdict = judge.verdict(program, records, outcome)
         assert verdict["consistency"] == "ok", (

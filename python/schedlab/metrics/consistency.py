@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..records.file import Kind
+from ..records.file import Kind, Stop
 from .course import Course, follow
 from .speed import work_received_ns
 from .timeline import Ordered, Spans, Timeline, is_among, sum_per_group
@@ -60,6 +60,7 @@ class Expectations:
     #: Whether the policy declares that it leaves no CPU idle beside a task that may run there.
     work_conserving: bool = False
     latency_ns: int = 0  #: How long, by the host's own statement, a CPU may take to notice work.
+    exit_ns: int = 0  #: What its exit takes a task, during which the kernel and not the policy places it.
     tolerance_ns: int = 0  #: Error of the host's clock on one interval; 0 in virtual time.
     #: sequence of dict, shape (n_cpus,): `busy_ns`, `idle_ns` and `overhead_ns` as the host itself counted
     #: them.
@@ -424,6 +425,8 @@ def _work_conservation(timeline: Timeline, expected: Expectations) -> Violation 
     if expected.is_capped is not None:
         capped = _per_task(np.asarray(expected.is_capped, bool), tasks.keys, default=False)
         waits &= ~capped[tasks.group]
+    if expected.exit_ns:
+        waits &= ~_is_exiting(timeline, expected.exit_ns)
     if len(idle) == 0 or not waits.any():
         return None
     allowed, mask_of = _masks(timeline, expected)
@@ -446,6 +449,14 @@ def _work_conservation(timeline: Timeline, expected: Expectations) -> Violation 
                 )
             )
     return earliest(found)
+
+
+def _is_exiting(timeline: Timeline, exit_ns: int) -> np.ndarray:
+    """Whether a task has nothing left but its exit after each event of `by_task`; bool, shape (n,)."""
+    tasks = timeline.by_task
+    ran_ns = np.cumsum(np.where(tasks.kind == Kind.RUN, timeline.duration_ns, 0))
+    has_ended = (tasks.kind[tasks.last] == Kind.STOP) & (tasks.flags[tasks.last] == Stop.EXITED)
+    return has_ended[tasks.group] & (ran_ns[tasks.last][tasks.group] - ran_ns <= exit_ns)
 
 
 def _describe_waste(

@@ -351,6 +351,7 @@ def _judge(
         # A course is followed in CPU time, which is no work where CPUs differ.
         device=device_of(job) if context.host.has_exact_work and not plan.machine.capacity else None,
         wakeup_ns=cost_ns(job, "wakeup_ns"),
+        exit_ns=cost_ns(job, "exit_ns"),
         on_tasks=on_tasks,
     )
 

@@ -63,6 +63,7 @@ class Judge:
     keeps_quotas: bool = False
     quota_objects: frozenset[int] = frozenset()  #: Cgroups that get a quota in the course of the run.
     wakeup_ns: int = 0  #: What a timer or a device takes longer there to wake a task.
+    exit_ns: int = 0  #: What its exit takes a task there.
     #: Called with the task-level metrics of a good run, as `tables.task_columns` gives them.
     on_tasks: Callable[[dict[str, Any]], None] | None = None
 
@@ -173,6 +174,7 @@ class Judge:
             work_conserving=self.work_conserving and self.are_cpus_steady,
             # Two may be late one after the other: who has work for a CPU, and that CPU.
             latency_ns=self.latency_ns + 2 * max(outcome.away_ns, outcome.timer_late_ns),
+            exit_ns=self.exit_ns,
             tolerance_ns=self.tolerance_ns,
             host_cpus=outcome.cpus,
             course=self._course(program),
