@@ -152,7 +152,7 @@ def test_the_page_has_a_row_for_each_of_them():
 
 def test_declarations_decide_what_is_held_against_a_policy(simulator):
     task = task_of("fifo")
-    every = {"error", "invariant", "ignored-error", "consistency", "race", "deadlock", "exit"}
+    every = {"error", "lost", "invariant", "ignored-error", "consistency", "race", "deadlock", "exit"}
     assert task.held == every | {"work", "priority"}
     assert "vtime" in task_of("cfs").held
     assert "stall" in replace(task, are_chosen=True).held
@@ -160,6 +160,21 @@ def test_declarations_decide_what_is_held_against_a_policy(simulator):
     assert "shares" in task_of("eevdf").held
     assert task_of("rt_fifo").held & {"priority", "inversion"} == {"priority"}
     assert task_of("cfs").held & {"priority", "latency"} == {"latency"}
+
+
+@pytest.mark.parametrize(("name", "broken"), [("cpu_zero_is_none", {"lost"}), ("newest_first", set())])
+def test_who_waits_beside_an_idle_cpu_is_lost_and_does_not_starve(name, broken, tmp_path, simulator):
+    text = (BUGS / f"{name}.bpf.c").read_text()
+    for header in ("bug.h", "bug_ops.h"):
+        text = text.replace(f'"{header}"', f'"{BUGS / header}"')
+    path = tmp_path / f"{name}.bpf.c"
+    path.write_text(
+        text.replace(" * @breaks", " * @starvation-free no  that is what it is for\n * @breaks", 1)
+    )
+    task = task_of(path)
+    assert "stall" not in task.held
+    failed = [finding.broken for number in range(3) for _, finding in do_batch(task, number).failed]
+    assert {*failed} == broken
 
 
 def test_help_names_every_property():

@@ -30,7 +30,7 @@ from schedlab.check.world import (
 )  # fmt: skip
 from schedlab.errors import SpecError
 from schedlab.policy.find import load_policy
-from schedlab.workload.events import OF_CPU, Event, read_events
+from schedlab.workload.events import OF_CPU, OF_GROUP, Event, read_events
 
 from .test_check import BUGS, FILES, check, task_of
 
@@ -60,7 +60,10 @@ def test_the_other_worlds_are_those_of_before(monkeypatch):
     monkeypatch.setattr(worlds, "STARTED_SHARE", 0.0)
     for seed, world in enumerate(with_some):
         rest = tuple(group for group in world.groups if group.role in ROLES)
-        assert draw_world(random.Random(seed), policy, {}) == replace(world, groups=rest, events=())
+        rest = tuple(replace(group, cgroup="") for group in rest)
+        assert draw_world(random.Random(seed), policy, {}) == replace(
+            world, groups=rest, events=(), limits=()
+        )
 
 
 def test_a_cgroup_that_is_remembered_is_found_by_a_move_alone(monkeypatch, simulator):
@@ -71,6 +74,28 @@ def test_a_cgroup_that_is_remembered_is_found_by_a_move_alone(monkeypatch, simul
         small = shrink(laboratory, world, finding, slice_ns=20 * MS).world
     assert small.n_tasks <= 2 and '{join = "' in to_toml(small)
     monkeypatch.setattr(worlds, "MOVED_SHARE", 0.0)
+    assert not [failed for number in range(4) for failed in do_batch(task, number).failed]
+
+
+def test_a_group_that_has_a_budget_again_in_vain_is_found_by_quotas_alone(tmp_path, monkeypatch, simulator):
+    """What is left is never more than a quota, without a burst; `credit` declares that tasks may starve."""
+    headers = CHECKOUT / "include" / "scx" / "policy"
+    right, wrong = "if (g->left_ns > 0)", "if (g->left_ns > (s64)g->quota_ns)"
+    quota = (headers / "group_quota.h").read_text()
+    assert quota.count(right) == 1
+    groups = (headers / "groups.h").read_text()
+    groups = groups.replace("#include <scx/policy/group_quota.h>", quota.replace(right, wrong))
+    text = (CHECKOUT / "policies" / "credit.bpf.c").read_text()
+    path = tmp_path / "credit.bpf.c"
+    path.write_text(text.replace("#include <scx/policy/groups.h>", groups))
+    monkeypatch.setattr(worlds, "MOVED_SHARE", 0.5)
+    task = task_of(path)
+    world, finding = next(failed for number in range(20) for failed in do_batch(task, number).failed)
+    assert finding.broken == "lost" and world.limited
+    with task.laboratory() as laboratory:
+        small = shrink(laboratory, world, finding, slice_ns=20 * MS).world
+    assert "quota = " in to_toml(small) and small.n_tasks <= 3
+    monkeypatch.setattr(worlds, "LIMITED_SHARE", 0.0)
     assert not [failed for number in range(4) for failed in do_batch(task, number).failed]
 
 
@@ -119,7 +144,7 @@ def test_no_sound_policy_is_accused(name, monkeypatch, simulator):
 
 # ---- what happens to the machine ----------------------------------------------------------
 
-#: Worlds have no group whose weight or quota would change.
+CHECKOUT = BUGS.parents[2]
 KINDS_OF_WORLDS = {*DRAWN, *HARMLESS}
 SHOWN_BY = {path: found[1] for path in FILES if (found := re.search(r"@shown-by (\w+)", path.read_text()))}
 
@@ -127,8 +152,8 @@ SHOWN_BY = {path: found[1] for path in FILES if (found := re.search(r"@shown-by 
 def test_one_world_of_twelve_has_events_of_each_kind():
     policy = load_policy("rr")
     drawn = [draw_world(random.Random(seed), policy, {}) for seed in range(1200)]
-    with_some = [world for world in drawn if world.machine_events]
-    assert 70 < sum(world.is_disturbed for world in with_some) < 130
+    with_some = [world for world in drawn if world.machine_events and not world.limits]
+    assert 60 < sum(world.is_disturbed for world in with_some) < 120
     assert 60 < sum(any(event.kind == "start" for event in world.events) for world in with_some) < 140
     assert 30 < sum(any(event.kind == "skew" for event in world.events) for world in with_some) < 100
     kinds = {event.kind for event in read_events(",".join(map(World.machine_events.fget, with_some)))}
@@ -235,7 +260,7 @@ def test_events_accuse_no_sound_policy(name, monkeypatch, simulator):
     monkeypatch.setattr(worlds, "SKEWED_SHARE", 1.0)
     batch = do_batch(task_of(name), 3)
     assert (batch.failed, batch.error) == ([], None) and batch.n_repeated == 2
-    assert batch.events == KINDS_OF_WORLDS - {"thread"} or batch.events == KINDS_OF_WORLDS
+    assert batch.events - {"thread", *OF_GROUP} == KINDS_OF_WORLDS - {"thread"}
 
 
 def test_a_cpu_that_goes_while_others_interleave_is_no_finding(simulator):

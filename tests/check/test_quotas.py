@@ -14,7 +14,7 @@ from schedlab.policy.find import load_policy
 from schedlab.workload.spec import parse_workload
 
 pytestmark = pytest.mark.full
-HELD = frozenset({"consistency", "deadlock", "error", "exit", "ignored-error", "invariant", "stall"})
+HELD = frozenset({"consistency", "deadlock", "error", "exit", "ignored-error", "invariant", "lost", "stall"})
 WORKLOAD = Path(__file__).with_name("quotas.toml")
 
 

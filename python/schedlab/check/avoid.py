@@ -26,7 +26,7 @@ from .trial import Finding, Laboratory
 from .world import MS, World
 
 #: What a disturbance can tell of: properties that are held where a higher class has a CPU.
-DECIDED = ("error", "stall", "invariant")
+DECIDED = ("error", "stall", "lost", "invariant")
 CPUS_MAX = 4
 
 

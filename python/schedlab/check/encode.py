@@ -21,7 +21,7 @@ from ..workload.events import OF_CPU
 from ..workload.model import NO_QUOTA
 from ..workload.phases import ATTRIBUTES
 from ..workload.spec import parse_workload
-from ..workload.tables import GroupTable, PipeTable
+from ..workload.tables import PipeTable
 from .world import Group, Phase, World, to_toml
 
 
@@ -41,13 +41,6 @@ PIPE_BYTES = PipeTable.model_fields["capacity"].default
 _WORD = struct.Struct("<Q")
 #: In which order a task's row has the attributes that worlds have, and their defaults.
 _FIELDS = {"deadline": 0, "burst": 0, "priority": 0, "tickets": 0, "credits": 0, "group": 0, "weight": 100}
-#: Of a cgroup without more words: parent, weight, period in us, quota.
-_CGROUP_VALUES = [
-    0,
-    GroupTable.model_fields["weight"].default,
-    GroupTable.model_fields["period"].default // 1000,
-    NO_QUOTA,
-]
 
 
 class _Writer:
@@ -55,6 +48,8 @@ class _Writer:
 
     def __init__(self, world: World):
         self.world = world
+        self.cgroups = world.cgroups
+        self.names_of_cgroups = [each.name for each in self.cgroups]
         self.strings = bytearray(b"world\0")
         self.tasks: list[bytes] = []
         self.ops: list[bytes] = []
@@ -69,6 +64,10 @@ class _Writer:
         offset = len(self.strings)
         self.strings += text.encode() + b"\0"
         return offset
+
+    def group_number(self, name: str) -> int:
+        """One more than its object; 0 for the root."""
+        return len(self.objects) + self.names_of_cgroups.index(name) + 1 if name else 0
 
     def row(self, group: Group, *, name: str, class_idx: int, n_ops: int, parents: list[int] | None = None,
             each_has_own: bool = False) -> None:  # fmt: skip
@@ -91,7 +90,7 @@ class _Writer:
                     layout.NONE if parents is None else parents[number],
                     first + number * n_ops * each_has_own, n_ops, affinity, n_words, given,
                     0, fields["priority"], fields["tickets"], fields["credits"], 0, fields["group"],
-                    fields["weight"], 0,
+                    fields["weight"], self.group_number(group.cgroup) if parents is None else 0,
                 )
             )  # fmt: skip
 
@@ -123,7 +122,7 @@ class _Writer:
             for number in range(count):
                 self.op("change", slot=slot, a=first + number, b=value)
         elif phase.verb == "join":
-            self.op("join", a=len(self.objects) + self.world.cgroups.index(phase.name))
+            self.op("join", a=self.group_number(phase.name) - 1)
         elif phase.verb == "set":
             self.op("set", a=ATTRIBUTES[phase.name][0], b=phase.value)
         else:
@@ -135,17 +134,18 @@ class _Writer:
             return self.changed[phase.target % len(self.changed)][1]
         return 3 if phase.verb == "locked" else 1
 
-    def cgroups(self) -> bytes:
+    def rows_of_cgroups(self) -> bytes:
         """The objects of cgroups, each with its values."""
         rows = []
-        for name in self.world.cgroups:
-            rows.append(_OBJECT.pack(layout.OBJECT_NUMBER["group"], self.string(name), len(self.values)))
-            self.values += _CGROUP_VALUES
+        for each in self.cgroups:
+            rows.append(_OBJECT.pack(layout.OBJECT_NUMBER["group"], self.string(each.name), len(self.values)))
+            quota_us = each.quota_ns // 1000 if each.quota_ns else NO_QUOTA
+            self.values += [self.group_number(each.parent), each.weight, each.period_ns // 1000, quota_us]
         return b"".join(rows)
 
     def data(self) -> bytes:
         """The program."""
-        cgroups = self.cgroups()
+        cgroups = self.rows_of_cgroups()
         parts = [
             b"".join(self.tasks), b"".join(self.ops),
             b"".join(_OBJECT.pack(kind, self.string(name), kind == layout.OBJECT_NUMBER["pipe"] and PIPE_BYTES)
@@ -158,7 +158,7 @@ class _Writer:
         return (
             _HEADER.pack(
                 layout.MAGIC, layout.VERSION_WITH_GROUPS if cgroups else layout.VERSION, _HEADER.size, offsets[-1] + len(self.strings), self.world.seed,
-                self.world.horizon_ns, len(self.tasks), len(self.ops), len(self.objects) + len(self.world.cgroups), len(self.values),
+                self.world.horizon_ns, len(self.tasks), len(self.ops), len(self.objects) + len(self.cgroups), len(self.values),
                 len(self.strings), self.n_cpus_min, *offsets, 0, 0,
             )
             + b"".join(parts)
@@ -177,11 +177,7 @@ def encode(world: World) -> bytes | None:
         return None
     writer = _Writer(world)
     names = [chr(ord("a") + number) for number in range(len(world.groups))]
-    objects = [f"{name}-{way}" for name, group in zip(names, world.groups, strict=True) if group.role == "pair"
-               for way in ("there", "back")]  # fmt: skip
-    if any(phase.verb == "locked" for group in world.groups for phase in group.phases):
-        objects.insert(0, "m")
-    writer.objects = {name: number for number, name in enumerate(objects)}
+    writer.objects = {name: number for number, name in enumerate(world.objects)}
     return _write(writer, world, names)
 
 

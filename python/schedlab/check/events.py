@@ -23,7 +23,7 @@ SKEWS_NS = (50, 1_000, 10_000)
 _MS = 1_000_000
 #: Those of which no task waits for longer.
 HARMLESS = ("skew", "start")
-#: Worlds have groups only for tasks that move between them.
+#: Those of cgroups come with these, see limits.py.
 DRAWN = tuple(kind for kind in KINDS if kind not in (*HARMLESS, *OF_GROUP))
 
 

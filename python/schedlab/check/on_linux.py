@@ -48,7 +48,7 @@ from .encode import program_of
 from .promises import promises_of
 from .relations import RELATIONS
 from .save import PROMISED, Saved, in_words, policy_word
-from .trial import Finding, broken_by
+from .trial import STALLS, Finding, broken_by
 from .world import MS, World, to_toml
 
 #: CPUs of the guest.
@@ -288,6 +288,8 @@ class _Tries:
     def __init__(self, saved: Saved, world: World, finding: Finding, built: BuiltPolicy, scratch: Path):
         self.finding, self.scratch = finding, scratch
         self.world, self.built = world, built
+        #: As what it is seen there.
+        self.broken = "stall" if finding.broken in STALLS else finding.broken
         self.waited = (
             ""  #: Of a stall that has not come: which task has waited while no CPU ran one, and how that was.
         )
@@ -324,11 +326,11 @@ class _Tries:
         try:
             for each in tries_of(numbers):
                 seen, text = self._run(session, each, TRY_NS, SUSPECT_MS)
-                if seen == "stall" == self.finding.broken:
+                if seen == "stall" == self.broken:
                     seen, text = self._run(session, each, STALL_NS, STALL_MS)
                 if text.startswith(REFUSED):
                     return f"not run on Linux ({self.kernel}): {text}"
-                if seen == self.finding.broken:
+                if seen == self.broken:
                     return f"confirmed on Linux ({self.kernel}) {self._how(each)}: {text}"
                 otherwise = otherwise or (f"{self._how(each)}: {text}" if seen else "")
         finally:
@@ -382,7 +384,7 @@ class _Tries:
         (self.scratch / "program").write_bytes(program.data)
         values = self.policy.values | {
             "sl_delay_places": each.places, "sl_delay_seed": each.number, "sl_delay_loops": each.loops,
-            **({"ops.timeout_ms": watchdog_ms} if self.finding.broken == "stall" else {}),
+            **({"ops.timeout_ms": watchdog_ms} if self.broken == "stall" else {}),
         }  # fmt: skip
         job = Job(
             label="on Linux", policy=replace(self.policy, shared_object=self.object, values=values),

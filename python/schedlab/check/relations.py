@@ -117,7 +117,8 @@ def relations_of(
     found = []
     if "renamed" in properties and not world.settings:
         found.append(Relation("renamed", world, _with_one_before(world), n_new=1))
-    scaled = _scaled(policy, values, world) if "scaled" in properties and not world.events else None
+    is_timed = "scaled" in properties and not (world.events or world.limits)
+    scaled = _scaled(policy, values, world) if is_timed else None
     if scaled is not None:
         found.append(Relation("scaled", world, scaled, scale=SCALE))
     if "more-cpus" in properties and _is_plain(world):

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from ..errors import SpecError
 from ..units import format_duration
 from .events import without_cpus
+from .limits import simpler_limits
 from .races import fewer_switches, n_switches
 from .trial import Finding, Laboratory
 from .world import CPUS, MS, Group, Phase, World
@@ -86,6 +87,10 @@ def shrink(
 
 def simpler_worlds(world: World, default_slice_ns: int) -> Iterator[World]:
     """List worlds that are simpler by one step, those that save most first; times near the slice go last."""
+    return (simpler.tidied() for simpler in _simpler_worlds(world, default_slice_ns))
+
+
+def _simpler_worlds(world: World, default_slice_ns: int) -> Iterator[World]:
     groups = world.groups
     for interleaving in fewer_switches(world.interleaving):
         yield replace(world, interleaving=interleaving)
@@ -98,6 +103,9 @@ def simpler_worlds(world: World, default_slice_ns: int) -> Iterator[World]:
         yield replace(world, topology="")
     for at in range(len(world.events)):
         yield replace(world, events=world.events[:at] + world.events[at + 1 :])
+    for at, limit in enumerate(world.limits):
+        for each in simpler_limits(limit):
+            yield replace(world, limits=(*world.limits[:at], each, *world.limits[at + 1 :]))
     for at in range(len(world.settings)):
         yield replace(world, settings=world.settings[:at] + world.settings[at + 1 :])
     for at, group in enumerate(groups):
@@ -144,6 +152,8 @@ def _simpler_groups(group: Group, tick_ns: int, slice_ns: int) -> Iterator[Group
         yield replace(group, affinity=())
     for at in range(len(group.attributes)):
         yield replace(group, attributes=group.attributes[:at] + group.attributes[at + 1 :])
+    if group.cgroup:
+        yield replace(group, cgroup="")
     if group.arrival_ns:
         yield replace(group, arrival_ns=0)
     for rounds in (1, 2, 10):

@@ -42,6 +42,7 @@ from ..runs.judge import Judge
 from ..workload.events import are_cpus_steady, has_exact_work
 from .coverage import compile_covered, map_of
 from .encode import program_of
+from .lost import is_lost
 from .promises import Promise, promises_of, words_of
 from .quick import Answer, Worlds
 from .relations import RELATIONS, Relation, relations_of
@@ -51,6 +52,7 @@ from .world import MS, World
 PROPERTIES = {
     "error": "sched_ext would end the policy, or it crashes or does not return",
     "stall": "a runnable task is not run until the watchdog ends the policy",
+    "lost": "the same beside a CPU that is idle meanwhile, whatever the policy declares of starvation",
     "invariant": "an expression that the policy's header declares as @invariant is false after a callback",
     "ignored-error": "a helper fails in a call whose answer the policy does not look at",
     "vtime": "a virtual time leaps, by 2^56 or more from that of the task queued before; if declared",
@@ -73,6 +75,8 @@ PROPERTIES = {
 SUSPECT_NS = 400 * MS
 STALL_HORIZON_NS = 60_000 * MS
 RUN_SECONDS = 20.0
+#: What the watchdog sees.
+STALLS = ("stall", "lost")
 #: What is nearer is beyond what is allowed, in permille.
 NEAR_BROKEN = 1000
 _OF_POLICY = {
@@ -344,7 +348,7 @@ class Laboratory:
         )
         if answer["near"] > NEAR_BROKEN or holds_inversion:
             return None
-        if self._is_long(world, answer["longest_wait_ns"]):
+        if self._is_long(world, answer["longest_wait_ns"], has_idle=answer["is_wasteful"]):
             longer = replace(world, horizon_ns=STALL_HORIZON_NS)
             (answer_long,) = self._worlds(bool(world.interleaving)).run([longer])
             if answer_long is None:
@@ -361,6 +365,8 @@ class Laboratory:
         if answer["error_kind"] not in _OF_POLICY or answer["error_kind"] in ("crash", "spin"):
             return None
         broken = broken_by(answer["error_kind"], answer["error"])
+        if broken == "stall" and "stall" not in self.properties and "lost" in self.properties:
+            return None
         finding = Finding(broken or "error", answer["error"], world.horizon_ns)
         if finding.broken not in self.properties:
             return Trial(None, None, 0, world.interleaving)
@@ -370,27 +376,26 @@ class Laboratory:
         """Whether no CPU may be idle beside a task; one that a higher class has looks so in the records."""
         return "work" in self.properties and not world.is_disturbed
 
-    def _is_long(self, world: World, wait_ns: int) -> bool:
-        """Whether a task has waited for so long that the world is to go on for a minute."""
-        return (
-            wait_ns > SUSPECT_NS and "stall" in self.properties
-            and world.horizon_ns not in (0, STALL_HORIZON_NS)
-        )  # fmt: skip
+    def _is_long(self, world: World, wait_ns: int, *, has_idle: bool) -> bool:
+        """Whether a task has waited for so long, or so beside an idle CPU, that the world is to go on for a minute."""
+        is_held = "stall" in self.properties or (has_idle and "lost" in self.properties)
+        return wait_ns > SUSPECT_NS and is_held and world.horizon_ns not in (0, STALL_HORIZON_NS)
 
     def try_alone(self, world: World) -> Trial:
         """Run the policy in a world in a process of its own, and judge its records."""
         outcome, verdict = self._run(world)
         records = self._folder / "records.slr"
         record_hash = hash_file(records) if records.is_file() else None
-        finding = self._of_outcome(outcome, world.horizon_ns) or self._of_verdict(verdict, world.horizon_ns)
+        finding = self._of_outcome(outcome, world) or self._of_verdict(verdict, world.horizon_ns)
         if finding is None and outcome.error is None:
             finding = self._of_promises(world, records)
         longest_wait_ns = int(verdict["metrics"].get("starvation_ns") or 0)
         if finding is None and outcome.error is None:
             finding = self._of_relations(world)
-        if finding is None and self._is_long(world, longest_wait_ns):
-            outcome, _ = self._run(replace(world, horizon_ns=STALL_HORIZON_NS), is_judged=False)
-            finding = self._of_outcome(outcome, STALL_HORIZON_NS)
+        if finding is None and self._is_long(world, longest_wait_ns, has_idle=True):
+            longer = replace(world, horizon_ns=STALL_HORIZON_NS)
+            outcome, _ = self._run(longer, is_judged=False)
+            finding = self._of_outcome(outcome, longer)
         # With other knobs it is another policy, which may do worse.
         if finding is None and self.never_worse is not None and verdict["metrics"] and not world.settings:
             finding = self._worse(world, verdict["metrics"])
@@ -462,14 +467,23 @@ class Laboratory:
             self._compiled_for_races = compile_for_races(self.built, self._flags).shared_object
         return self._compiled_for_races
 
-    def _of_outcome(self, outcome: Outcome, horizon_ns: int) -> Finding | None:
+    def _of_outcome(self, outcome: Outcome, world: World) -> Finding | None:
         """What the simulator has found."""
         if outcome.error is None or outcome.error_kind == "timeout":
             return None  # too long to simulate: undecided
         broken = broken_by(outcome.error_kind, outcome.error)
         if broken is None:
             raise SchedlabError(f"the simulator failed ({outcome.error_kind}): {outcome.error}")
-        return Finding(broken, outcome.error, horizon_ns)
+        if broken == "stall" and "stall" not in self.properties and self._is_lost(outcome, world):
+            broken = "lost"
+        return Finding(broken, outcome.error, world.horizon_ns)
+
+    def _is_lost(self, outcome: Outcome, world: World) -> bool:
+        """Whether the task that failed to run had an idle CPU beside it."""
+        program = read_program(self._folder / "program")
+        until_ns = outcome.answer.get("failed_at_ns", 0) - 1
+        records = read_records(self._folder / "records.slr").until(until_ns)
+        return is_lost(outcome.error or "", records, program, world.limited)
 
     def _of_verdict(self, verdict: dict[str, Any], horizon_ns: int) -> Finding | None:
         """What the records show."""

@@ -24,9 +24,10 @@ from dataclasses import dataclass, replace
 
 from ..policy.find import Knob, Policy
 from ..units import format_duration
-from ..workload.events import Event
+from ..workload.events import OF_GROUP, Event
 from ..workload.model import Workload
 from .events import EVENTS_SHARE, HARMLESS, SKEWED_SHARE, STARTED_SHARE, draw_events, draw_skews, draw_start
+from .limits import CGROUPS, PARENT, Cgroup, draw_limits, draw_of_groups
 from .races import draw_interleaving, n_switches
 
 MS = 1_000_000
@@ -41,8 +42,8 @@ TOPOLOGIES = ("", "smt=2", "llc=2", "smt=2,llc=4")
 #: Those that are drawn for a group; a `controller` comes with one world of four, a `mover` with one of twelve.
 ROLES = ("hog", "sleeper", "yielder", "pair", "forker", "locker", "changer")
 CONTROLLED_SHARE, MOVED_SHARE = 0.25, 1 / 12
-#: Cgroups between which a mover goes; they are there where a phase names one.
-CGROUPS = ("left", "right")
+#: Of those with a mover, so many have cgroups with quotas, weights, a parent, and other tasks in them.
+LIMITED_SHARE = 0.5
 NR_GROUPS_MAX = 6
 #: A longer slice keeps tasks waiting because its user wants it so.
 KNOB_TIME_NS_MAX = 100 * MS
@@ -91,6 +92,7 @@ class Group:
     attributes: tuple[tuple[str, int], ...] = ()
     child_ns: int = 0
     is_awaited: bool = True
+    cgroup: str = ""  #: In which they begin; empty: the root.
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,7 @@ class World:
     n_cpus_min: int = 1
     interleaving: str = ""
     events: tuple[Event, ...] = ()
+    limits: tuple[Cgroup, ...] = ()  #: Of cgroups that are not as by default.
 
     @property
     def targets(self) -> list[str]:
@@ -124,26 +127,71 @@ class World:
         return tuple(cpu for cpu in cpus if phase.value >> cpu & 1) or tuple(cpus)
 
     @property
-    def cgroups(self) -> tuple[str, ...]:
-        """Those that are there."""
+    def cgroups(self) -> tuple[Cgroup, ...]:
+        """Those that are there, where a task is in one or joins it: a parent before its children."""
         joined = {phase.name for group in self.groups for phase in group.phases if phase.verb == "join"}
-        return CGROUPS if joined else ()
+        if not joined and not any(group.cgroup for group in self.groups):
+            return ()
+        known = {each.name: each for each in self.limits}
+        there = [known.get(name) or Cgroup(name) for name in CGROUPS]
+        return (
+            *([known.get(PARENT) or Cgroup(PARENT)] if any(each.parent for each in there) else []),
+            *there,
+        )
+
+    @property
+    def objects(self) -> list[str]:
+        """Names of the lock and of pipes, which a program numbers before the cgroups."""
+        names = [f"{chr(ord('a') + at)}-{way}" for at, group in enumerate(self.groups) if group.role == "pair"
+                 for way in ("there", "back")]  # fmt: skip
+        is_locked = any(phase.verb == "locked" for group in self.groups for phase in group.phases)
+        return ["m"] * is_locked + names
+
+    @property
+    def limited(self) -> frozenset[str]:
+        """Names, without what comes after a `-`, of tasks that may be short of a quota."""
+        has_quota = any(each.quota_ns for each in self.limits)
+        if not has_quota and not any(event.kind == "quota" for event in self.events):
+            return frozenset()
+        is_in = [g.cgroup or any(phase.verb == "join" for phase in g.phases) for g in self.groups]
+        return frozenset(chr(ord("a") + at) for at, each in enumerate(is_in) if each)
+
+    def tidied(self) -> World:
+        """The same without what is of cgroups that are not there."""
+        names = {each.name for each in self.cgroups}
+        limits = tuple(each for each in self.limits if each.name in names)
+        events = tuple(
+            event for event in self.events if self.given or not event.group or event.group in names
+        )
+        is_same = len(limits) == len(self.limits) and len(events) == len(self.events)
+        return self if is_same else replace(self, limits=limits, events=events)
 
     @property
     def machine_events(self) -> str:
         """What happens to the machine, and which tasks are kernel threads, as hosts/check takes it."""
-        texts, first = [str(event) for event in self.events], 0
+        texts, first = [str(event) for event in self._numbered()], 0
         for group in self.groups:
             if group.role == "kthread":
                 texts += [f"thread:{first + number}@0+0" for number in range(group.count)]
             first += group.count * (2 if group.role == "pair" else 1)
         return ",".join(texts)
 
+    def _numbered(self) -> Sequence[Event]:
+        """The events, those of cgroups with their objects, as a program numbers them."""
+        if self.given or not any(event.kind in OF_GROUP for event in self.events):
+            return self.events
+        first, names = len(self.objects), [each.name for each in self.cgroups]
+        return [
+            replace(event, which=first + names.index(event.group)) if event.kind in OF_GROUP else event
+            for event in self.events
+        ]
+
     @property
     def is_disturbed(self) -> bool:
-        """Whether tasks wait for what happens to the machine, so that not all is the policy's doing."""
+        """Whether tasks wait for a quota, or what happens to the machine, so that not all is the policy's doing."""
         is_bound = any(group.role == "kthread" for group in self.groups)
-        return is_bound or any(event.kind not in HARMLESS for event in self.events)
+        has_quota = any(each.quota_ns for each in self.limits)
+        return is_bound or has_quota or any(event.kind not in HARMLESS for event in self.events)
 
     @property
     def n_tasks(self) -> int:
@@ -154,7 +202,9 @@ class World:
     def size(self) -> int:
         """How much a person has to read to understand it; what shrinking makes small."""
         phases = sum(len(group.phases) + (group.rounds > 1) for group in self.groups)
-        given = sum(len(g.attributes) + bool(g.affinity) + bool(g.arrival_ns) for g in self.groups)
+        given = sum(
+            len(g.attributes) + bool(g.affinity) + bool(g.arrival_ns) + bool(g.cgroup) for g in self.groups
+        ) + sum(each.size for each in self.limits)
         machine = self.n_cpus + 2 * bool(self.topology) + len(self.settings)
         happens = 2 * len(self.events) + n_switches(self.interleaving)
         return 4 * self.n_tasks + 2 * phases + given + machine + happens
@@ -296,6 +346,25 @@ def _with_mover(world: World, policy: Policy, values: dict[str, int]) -> World:
     return replace(world, groups=(*world.groups, group))
 
 
+def _with_limits(world: World, policy: Policy, values: dict[str, int]) -> World:
+    """In half of the worlds with a mover, let cgroups be unlike, and have other tasks. It is drawn apart, too."""
+    rng = random.Random(f"limits {world.seed}")
+    if not world.cgroups or rng.random() >= LIMITED_SHARE:
+        return world
+    groups = tuple(
+        replace(group, cgroup=rng.choice(("", *CGROUPS)))
+        if group.role != "mover" and "group" not in dict(group.attributes)
+        else group
+        for group in world.groups
+    )
+    settings, knob = world.settings, policy.quotas
+    if knob and knob not in dict(settings) and rng.random() < 0.75:
+        # Otherwise few of these worlds would show what the policy makes of groups.
+        settings += ((knob, rng.choice([value for value in policy.knobs[knob].names.values() if value])),)
+    limits = draw_limits(rng)
+    return replace(world, groups=groups, settings=settings, limits=limits, events=draw_of_groups(rng, limits))
+
+
 def _with_events(world: World, policy: Policy, values: dict[str, int]) -> World:
     """In one world of twelve, add what happens to the machine, and a kernel thread. It is drawn apart, too."""
     rng = random.Random(f"events {world.seed}")
@@ -308,7 +377,7 @@ def _with_events(world: World, policy: Policy, values: dict[str, int]) -> World:
     if has_thread:
         phases = rng.choice((drawer.phases("sleeper"), drawer.phases("hog")))
         groups += (Group("kthread", phases, affinity=(rng.randrange(world.n_cpus),)),)
-    return replace(world, groups=groups, events=events)
+    return replace(world, groups=groups, events=world.events + events)
 
 
 def _with_skews(world: World) -> World:
@@ -355,7 +424,7 @@ def draw_world(
         settings=settings,
         seed=rng.randrange(1, 1 << 16),
     )
-    for add in (_with_controller, _with_mover, _with_events):
+    for add in (_with_controller, _with_mover, _with_limits, _with_events):
         world = add(world, policy, values | dict(settings))
     return _with_start(_with_skews(world))
 
@@ -387,7 +456,7 @@ def change_world(rng: random.Random, world: World, policy: Policy, values: dict[
         groups[at] = group
     else:
         groups.insert(at, group)
-    return replace(world, groups=tuple(groups), seed=other.seed)
+    return replace(world, groups=tuple(groups), seed=other.seed).tidied()
 
 
 # ---- as a workload --------------------------------------------------------------
@@ -403,7 +472,7 @@ def to_toml(
         f'horizon = "{format_duration(horizon_ns or world.horizon_ns)}"',
         *([f'interleaving = "{world.interleaving}"'] if world.interleaving else []),
     ]  # fmt: skip
-    objects = [line for name in world.cgroups for line in ("", "[[group]]", f'name = "{name}"')]
+    objects = [line for each in world.cgroups for line in each.lines()]
     tasks: list[str] = []
     for number, group in enumerate(world.groups):
         name = chr(ord("a") + number)
@@ -442,6 +511,8 @@ def _task(group: Group, name: str, steps: Sequence[str]) -> list[str]:
         lines.append(f"count = {group.count}")
     if group.arrival_ns:
         lines.append(f'arrival = "{format_duration(group.arrival_ns)}"')
+    if group.cgroup:
+        lines.append(f'group = "{group.cgroup}"')
     if group.affinity:
         lines.append(f"affinity = {[*group.affinity]}")
     for key, value in group.attributes:

@@ -36,7 +36,7 @@ def register(app: typer.Typer) -> None:
 
 
 INTERLEAVE_HELP = "With --races: run every schedule of at most N preemptions in a window of each world."
-PROPERTY_HELP = "Of error, stall, invariant, ignored-error, vtime, work, shares, priority, latency, inversion, deadlock, race, exit, renamed, scaled, more-cpus, consistency, worse; default: all, but for those of two runs."
+PROPERTY_HELP = "Of error, stall, lost, invariant, ignored-error, vtime, work, shares, priority, latency, inversion, deadlock, race, exit, renamed, scaled, more-cpus, consistency, worse; default: all, but for those of two runs."
 
 
 def check(

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: MIT
+"""Whether a task that is not run until the watchdog ends the policy is lost, or starves.
+
+A policy may declare that others keep a task waiting. While a CPU that it may use is idle, nobody does.
+Read next: trial.py, the caller.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Set
+
+import numpy as np
+
+from ..metrics.timeline import Timeline
+from ..program.file import Program
+from ..records.file import Kind, Records
+
+_STALLED = re.compile(r"\[(\d+)\] failed to run for ")
+#: An idle CPU goes idle, and now and then another task has it.
+IDLE_SHARE = 0.9
+
+
+def is_lost(text: str, records: Records, program: Program, limited: Set[str]) -> bool:
+    """Whether the task that a stall is about had an idle CPU beside it while it waited; `records` end with the stall.
+
+    `limited` are names of tasks, up to the first `-`, that may be in a cgroup with a quota: what one of these
+    uses another may be short of.
+    """
+    found = _STALLED.search(text)
+    if found is None or program.has_mask_changed[int(found[1]) - 1]:
+        return False
+    pid, timeline = int(found[1]), Timeline(records)
+    own = records.events["t_ns"][(records.events["task"] == pid) & (records.events["kind"] <= Kind.STOP)]
+    if not len(own):
+        return False
+    begin_ns, end_ns = int(own[-1]), records.end_ns
+    spans = timeline.spans
+    within_ns = np.minimum(spans.end_ns, end_ns) - np.maximum(spans.begin_ns, begin_ns)
+    names = {each: name.partition("-")[0] for each, name in program.names.items()}
+    ran = {names.get(each, "") for each in np.unique(spans.task[spans.is_run & (within_ns > 0)]).tolist()}
+    if names[pid] in limited and ran & limited:
+        return False
+    idle_ns = np.bincount(
+        spans.cpu, np.where(spans.is_run, 0, np.maximum(within_ns, 0)), minlength=records.n_cpus
+    )
+    allowed = program.affinity[pid - 1] if program.affinity else None
+    cpus = range(records.n_cpus) if allowed is None else allowed
+    return any(idle_ns[cpu] > IDLE_SHARE * (end_ns - begin_ns) for cpu in cpus)
