@@ -241,6 +241,16 @@ def test_a_task_that_has_run_by_another_cpus_clock_has_not_run_for_centuries(sim
         assert laboratory.try_world(world).finding is None
 
 
+def test_who_has_disabled_migration_starves_beside_an_idle_cpu(simulator):
+    locker = Group("locker", (Phase("locked", 20 * MS), Phase("sleep", MS)))
+    hog = replace(HOG, role="hog", affinity=(1,))
+    forker = Group("forker", (Phase("sleep", MS),), rounds=1, child_ns=MS, is_awaited=False)
+    world = World(2, "", MS, (forker, locker, hog), events=(Event("pin", 1, 20 * MS, 40 * MS),))
+    with task_of("fifo").laboratory() as laboratory:
+        assert laboratory.try_world(world).longest_wait_ns > 500 * MS
+        assert laboratory.try_world(world).finding is None
+
+
 def test_a_late_kick_holds_up_no_move_to_a_group_with_other_cpus(simulator):
     """Who joins is kicked off its CPU first; it went on, and into the next group, half in the first (an assertion)."""
     forker = Group("forker", (Phase("run", 20 * MS),), rounds=1, count=3, child_ns=MS)

@@ -480,6 +480,8 @@ class Laboratory:
 
     def _is_lost(self, outcome: Outcome, world: World) -> bool:
         """Whether the task that failed to run had an idle CPU beside it."""
+        if any(event.kind == "pin" for event in world.events):
+            return False  # it may be the one that has disabled migration, and waits for its CPU
         program = read_program(self._folder / "program")
         until_ns = outcome.answer.get("failed_at_ns", 0) - 1
         records = read_records(self._folder / "records.slr").until(until_ns)
