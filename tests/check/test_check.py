@@ -21,7 +21,7 @@ import pytest
 from schedlab.check.search import Report, Task, do_batch, search, smallest_first
 from schedlab.check.shrink import shrink, simpler_worlds
 from schedlab.check.trial import PROPERTIES, Finding
-from schedlab.check.world import MS, change_world, draw_world, slice_of, to_toml
+from schedlab.check.world import MS, Group, Phase, World, change_world, draw_world, slice_of, to_toml
 from schedlab.policy.build import build_policy
 from schedlab.policy.find import load_policy
 from schedlab.program.compiler import compile_workload
@@ -175,6 +175,15 @@ def test_who_waits_beside_an_idle_cpu_is_lost_and_does_not_starve(name, broken, 
     assert "stall" not in task.held
     failed = [finding.broken for number in range(3) for _, finding in do_batch(task, number).failed]
     assert {*failed} == broken
+
+
+def test_who_waits_in_a_busy_cpus_queue_is_not_lost_where_others_may_be_idle(simulator):
+    """Pulling leaves two waiting, says the header of credit_report."""
+    pairs = (Group("pair", (Phase("run", 30 * MS),)), Group("pair", (Phase("run", MS),), rounds=1))
+    world = World(3, "", MS, pairs, settings=(("balance", 3),))
+    with task_of("credit_report").laboratory() as laboratory:
+        assert laboratory.try_world(world).longest_wait_ns > 500 * MS
+        assert laboratory.try_world(world).finding is None
 
 
 def test_help_names_every_property():

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Whether a task that is not run until the watchdog ends the policy is lost, or starves.
 
-A policy may declare that others keep a task waiting. While a CPU that it may use is idle, nobody does.
+A policy may declare that others keep a task waiting. While the CPUs that it may use are idle, nobody does.
 Read next: trial.py, the caller.
 """
 
@@ -21,9 +21,12 @@ _STALLED = re.compile(r"\[(\d+)\] failed to run for ")
 IDLE_SHARE = 0.9
 
 
-def is_lost(text: str, records: Records, program: Program, limited: Set[str]) -> bool:
+def is_lost(
+    text: str, records: Records, program: Program, *, limited: Set[str], may_leave_idle: bool
+) -> bool:
     """Whether the task that a stall is about had an idle CPU beside it while it waited; `records` end with the stall.
 
+    Under a policy that `may_leave_idle` a CPU beside a task that waits for another one, all CPUs have to be.
     `limited` are names of tasks, up to the first `-`, that may be in a cgroup with a quota: what one of these
     uses another may be short of.
     """
@@ -46,4 +49,5 @@ def is_lost(text: str, records: Records, program: Program, limited: Set[str]) ->
     )
     allowed = program.affinity[pid - 1] if program.affinity else None
     cpus = range(records.n_cpus) if allowed is None else allowed
-    return any(idle_ns[cpu] > IDLE_SHARE * (end_ns - begin_ns) for cpu in cpus)
+    were_idle = (idle_ns[cpu] > IDLE_SHARE * (end_ns - begin_ns) for cpu in cpus)
+    return all(were_idle) if may_leave_idle else any(were_idle)

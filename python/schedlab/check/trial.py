@@ -485,7 +485,10 @@ class Laboratory:
         program = read_program(self._folder / "program")
         until_ns = outcome.answer.get("failed_at_ns", 0) - 1
         records = read_records(self._folder / "records.slr").until(until_ns)
-        return is_lost(outcome.error or "", records, program, world.limited)
+        may_leave_idle = self.built.policy.work_conserving is False
+        return is_lost(
+            outcome.error or "", records, program, limited=world.limited, may_leave_idle=may_leave_idle
+        )
 
     def _of_verdict(self, verdict: dict[str, Any], horizon_ns: int) -> Finding | None:
         """What the records show."""
