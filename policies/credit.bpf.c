@@ -124,7 +124,9 @@ s32 BPF_STRUCT_OPS(credit_select_cpu, struct task_struct *p, s32 prev_cpu, u64 w
 		cpu = deal_cpu(p, prev_cpu);
 	if (!is_idle || !tc)
 		return cpu;
+	bpf_spin_lock(&tc->lock);
 	settle(tc);
+	bpf_spin_unlock(&tc->lock);
 	if (class_of(tc) == CLASS_PARKED)
 		return cpu;
 	tc->class = class_of(tc);

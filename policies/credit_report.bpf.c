@@ -47,10 +47,11 @@ const volatile u32 balance = BALANCE_PULL;
 #define PULL_MIN 3		/* the report takes where more than two wait */
 
 struct task_ctx {
-	s64 balance_ns; /* CPU time its credits still buy; signed */
-	u64 exec_ns;	/* its CPU time when it was last charged */
-	u64 period;	/* up to which it was given its due */
-	u64 credits;	/* per period */
+	struct bpf_spin_lock lock; /* of the account: the accounting settles it, too */
+	s64 balance_ns;		   /* CPU time its credits still buy; signed */
+	u64 exec_ns;		   /* its CPU time when it was last charged */
+	u64 period;		   /* up to which it was given its due */
+	u64 credits;		   /* per period */
 	u32 class;
 	u32 waits_in;  /* class in whose nr_queued it is counted; NR_CLASSES: none */
 	bool is_known; /* has had its first credits */
@@ -63,6 +64,7 @@ static u64 credit_ns(u64 credits)
 	return credits * (MS_NS / credits_per_ms);
 }
 
+/* Context: the account is locked. */
 static void settle(struct task_ctx *tc)
 {
 	u64 now = period;
@@ -76,18 +78,26 @@ static void settle(struct task_ctx *tc)
 
 static u32 class_now(struct task_ctx *tc)
 {
+	s64 balance_ns;
+
+	bpf_spin_lock(&tc->lock);
 	settle(tc);
-	return tc->balance_ns > 0 ? CLASS_UNDER : CLASS_OVER;
+	balance_ns = tc->balance_ns;
+	bpf_spin_unlock(&tc->lock);
+	return balance_ns > 0 ? CLASS_UNDER : CLASS_OVER;
 }
 
 static void charge(struct task_struct *p, struct task_ctx *tc)
 {
 	s64 debt_max_ns = (s64)credit_ns(INT_MAX + 1);
+	s64 used_ns = (s64)exec_ns_since(p, &tc->exec_ns);
 
+	bpf_spin_lock(&tc->lock);
 	settle(tc);
-	tc->balance_ns -= (s64)exec_ns_since(p, &tc->exec_ns);
+	tc->balance_ns -= used_ns;
 	if (tc->balance_ns < -debt_max_ns)
 		tc->balance_ns = -debt_max_ns;
+	bpf_spin_unlock(&tc->lock);
 }
 
 static void begin_period(void)
@@ -98,15 +108,17 @@ static void begin_period(void)
 void BPF_STRUCT_OPS(credit_report_runnable, struct task_struct *p, u64 enq_flags)
 {
 	struct task_ctx *tc = task_ctx(p);
+	u64 credits = credits_of(p, task_attr(p));
 
 	if (!tc)
 		return;
+	bpf_spin_lock(&tc->lock);
 	settle(tc);
-	tc->credits = credits_of(p, task_attr(p));
-	if (tc->is_known)
-		return;
+	tc->credits = credits;
+	if (!tc->is_known)
+		tc->balance_ns = (s64)credit_ns(credits);
 	tc->is_known = true;
-	tc->balance_ns = (s64)credit_ns(tc->credits);
+	bpf_spin_unlock(&tc->lock);
 }
 
 void BPF_STRUCT_OPS(credit_report_quiescent, struct task_struct *p, u64 deq_flags)
@@ -116,7 +128,9 @@ void BPF_STRUCT_OPS(credit_report_quiescent, struct task_struct *p, u64 deq_flag
 	if (!tc)
 		return;
 	count_in(tc, NR_CLASSES);
+	bpf_spin_lock(&tc->lock);
 	settle(tc);
+	bpf_spin_unlock(&tc->lock);
 }
 
 /* A task stays on its CPU, whatever other CPUs are idle. */

@@ -241,6 +241,22 @@ def test_a_task_that_has_run_by_another_cpus_clock_has_not_run_for_centuries(sim
         assert laboratory.try_world(world).finding is None
 
 
+@pytest.mark.parametrize("name", ["edf", "rt_fifo", "srtf"])
+def test_who_exits_is_not_left_behind_an_endless_task(name, simulator):
+    """Linux puts a task that is preempted in its exit into its CPU's own queue, unless the policy asks for it."""
+    urgent = (("deadline", 20 * MS), ("priority", 0), ("burst", MS))
+    forker = Group("forker", (Phase("sleep", MS),), rounds=100, child_ns=MS, is_awaited=False)
+    hog = Group("hog", (Phase("run", 100 * MS),), attributes=urgent)
+    exits = (Event("exit", 0, 0, 10 * MS + 1),)
+    tried = [
+        World(n_cpus, "", MS, (forker, replace(hog, arrival_ns=at_ns)), events=exits)
+        for n_cpus in (2, 3)
+        for at_ns in range(5 * MS, 30 * MS, MS)
+    ]
+    with task_of(name).laboratory() as laboratory:
+        assert not [trial.finding for trial in laboratory.try_worlds(tried) if trial.finding]
+
+
 def test_who_has_disabled_migration_starves_beside_an_idle_cpu(simulator):
     locker = Group("locker", (Phase("locked", 20 * MS), Phase("sleep", MS)))
     hog = replace(HOG, role="hog", affinity=(1,))

@@ -8,7 +8,8 @@
  * has by now.
  *
  * Included after the knobs slice_ns, period_ns and balance, and after struct task_ctx,
- * which has `class`, `waits_in` and `exec_ns`. The policy defines class_now(), charge(),
+ * which has `class`, `waits_in`, `exec_ns` and, for what the accounting settles while its
+ * CPU does, `lock`. The policy defines class_now(), charge(),
  * take() and begin_period().
  *
  * Read next: policies/credit_report.bpf.c.
@@ -74,10 +75,9 @@ static s64 add_up(s64 sum_ns, u64 nr_periods, u64 gain_ns, s64 max_ns)
 /* @class: that of the queue the task is in now; NR_CLASSES: none. */
 static void count_in(struct task_ctx *tc, u32 class)
 {
-	u32 before = tc->waits_in;
+	u32 before = __sync_lock_test_and_set(&tc->waits_in, class);
 	u64 *nr;
 
-	tc->waits_in = class;
 	nr = ARRAY_ELEM_PTR(nr_queued, before, NR_CLASSES);
 	if (nr)
 		__sync_fetch_and_sub(nr, 1);

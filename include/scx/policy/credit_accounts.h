@@ -20,8 +20,12 @@
 /* No debt takes longer to work off: Linux ends a policy when a task waits for 30 s. */
 #define REPAY_NS 10000000000ULL
 
-/* All times that may be owed are signed. */
+/*
+ * All times that may be owed are signed. What waits is settled by the accounting, too; its own CPU
+ * may have taken it by then.
+ */
 struct task_ctx {
+	struct bpf_spin_lock lock;
 	s64 balance_ns; /* CPU time its credits still buy */
 	s64 cap_ns;	/* CPU time its cap still allows */
 	u64 exec_ns;	/* its CPU time when it was last charged */
@@ -70,22 +74,13 @@ static u64 own_credits(struct task_struct *p)
 	return credits ? credits : 1;
 }
 
-/* Return: whether they have changed. */
-static bool read_attributes(struct task_struct *p, struct task_ctx *tc)
+/* In percent of a CPU; 0: it has none. */
+static u64 own_cap(struct task_struct *p)
 {
 	struct task_attr *attr = task_attr(p);
-	u64 credits = own_credits(p);
-	u64 cap_percent = 0;
-	bool is_change;
 
-	if (task_attr_given(attr, TASK_ATTR_CAP) && attr->cap_percent < 100)
-		cap_percent = attr->cap_percent;
-	if (groups != GROUPS_NONE)
-		credits = group_part(&tc->group, credits);
-	is_change = credits != tc->credits || cap_percent != tc->cap_percent;
-	tc->credits = credits;
-	tc->cap_percent = cap_percent;
-	return is_change;
+	return task_attr_given(attr, TASK_ATTR_CAP) && attr->cap_percent < 100 ? attr->cap_percent :
+										 0;
 }
 
 /* CPU time per period that the task may have at most. */
@@ -94,10 +89,9 @@ static u64 limit_ns_of(const struct task_ctx *tc)
 	return tc->cap_percent ? period_ns * tc->cap_percent / 100 : period_ns;
 }
 
-/* What an active task is due for the periods up to @until. */
-static u64 due_ns_until(const struct task_ctx *tc, u64 until)
+/* What an active task is due for the periods up to @until; @gain_then as of now. */
+static u64 due_ns_until(const struct task_ctx *tc, u64 until, u64 gain_then)
 {
-	u64 gain_then = gain;
 
 	if (tc->limit_ns)
 		return tc->limit_ns * (until - tc->period);
@@ -126,10 +120,10 @@ static void limit_debt(struct task_ctx *tc)
 		tc->balance_ns = -(s64)max_ns;
 }
 
-/* Give the task what it is due since it was last looked at. */
+/* Give the task what it is due since it was last looked at. Context: its account is locked. */
 static void settle(struct task_ctx *tc)
 {
-	u64 now = period;
+	u64 now = period, gain_now = READ_ONCE(gain);
 	s64 max_ns = (s64)(period_ns * HOARD_PERIODS);
 	u64 limit_ns = limit_ns_of(tc);
 	bool has_left = tc->lingers && tc->leaves <= now;
@@ -137,7 +131,7 @@ static void settle(struct task_ctx *tc)
 	if (now == tc->period)
 		return;
 	if (tc->is_active)
-		tc->balance_ns += (s64)due_ns_until(tc, has_left ? tc->leaves : now);
+		tc->balance_ns += (s64)due_ns_until(tc, has_left ? tc->leaves : now, gain_now);
 	if (has_left) {
 		/* The accounting took its part away meanwhile. */
 		tc->is_active = false;
@@ -150,7 +144,7 @@ static void settle(struct task_ctx *tc)
 		tc->balance_ns = max_ns;
 	}
 	tc->cap_ns = add_up(tc->cap_ns, now - tc->period, limit_ns, (s64)(limit_ns * HOARD_PERIODS));
-	tc->gain = gain;
+	tc->gain = gain_now;
 	tc->period = now;
 	limit_debt(tc);
 }
@@ -160,11 +154,13 @@ static void charge(struct task_struct *p, struct task_ctx *tc)
 {
 	s64 used_ns = (s64)exec_ns_since(p, &tc->exec_ns);
 
-	settle(tc);
 	quota_charge(p, &tc->group);
+	bpf_spin_lock(&tc->lock);
+	settle(tc);
 	tc->balance_ns -= used_ns;
 	tc->cap_ns -= used_ns;
 	limit_debt(tc);
+	bpf_spin_unlock(&tc->lock);
 }
 
 static u32 class_of(const struct task_ctx *tc)
@@ -223,8 +219,10 @@ static void review_shares(struct task_ctx *tc)
 
 static u32 class_now(struct task_ctx *tc)
 {
+	bpf_spin_lock(&tc->lock);
 	settle(tc);
 	review_shares(tc);
+	bpf_spin_unlock(&tc->lock);
 	return class_of(tc);
 }
 
@@ -268,40 +266,48 @@ static void stop_lingering(struct task_ctx *tc)
 /* @p becomes runnable. Its attributes may have changed. */
 static void join(struct task_struct *p, struct task_ctx *tc)
 {
-	bool is_change;
+	u64 credits = own_credits(p), cap_percent = own_cap(p);
 
+	if (groups != GROUPS_NONE)
+		credits = group_part(&tc->group, credits);
 	__sync_fetch_and_add(&nr_runnable, 1);
+	bpf_spin_lock(&tc->lock);
 	settle(tc);
 	if (tc->lingers)
 		stop_lingering(tc);
-	is_change = read_attributes(p, tc);
-	if (tc->is_active && is_change) {
+	if (tc->is_active && (credits != tc->credits || cap_percent != tc->cap_percent)) {
 		leave_shares(tc);
 		tc->is_active = false;
 	}
+	tc->credits = credits;
+	tc->cap_percent = cap_percent;
 	if (!tc->is_known) {
 		tc->is_known = true;
 		tc->cap_ns = (s64)limit_ns_of(tc);
 	}
-	if (tc->is_active)
-		return;
-	tc->is_active = true;
-	tc->joined = period;
-	join_shares(tc, false);
+	if (!tc->is_active) {
+		tc->is_active = true;
+		tc->joined = period;
+		join_shares(tc, false);
+	}
+	bpf_spin_unlock(&tc->lock);
 }
 
 /* It blocks, or is to be changed. */
 static void leave(struct task_ctx *tc)
 {
 	__sync_fetch_and_sub(&nr_runnable, 1);
+	bpf_spin_lock(&tc->lock);
 	settle(tc);
 	if (tc->is_active)
 		linger(tc);
+	bpf_spin_unlock(&tc->lock);
 }
 
 /* It ends. What it hoarded or owes goes with it, or the others would never get it. */
 static void close_account(struct task_ctx *tc)
 {
+	bpf_spin_lock(&tc->lock);
 	settle(tc);
 	if (tc->lingers)
 		stop_lingering(tc);
@@ -310,6 +316,7 @@ static void close_account(struct task_ctx *tc)
 	tc->is_active = false;
 	if (tc->balance_ns > 0)
 		__sync_fetch_and_add(&forfeited_ns, (u64)tc->balance_ns);
+	bpf_spin_unlock(&tc->lock);
 }
 
 /* ---- the accounting, once per period ------------------------------------- */

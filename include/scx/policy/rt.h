@@ -187,6 +187,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(rt_init)
 	return scx_bpf_create_dsq(RT_DSQ, -1);
 }
 
+/* Who exits is not left behind one that runs without a slice. */
 #define RT_OPS							\
 	.select_cpu = (void *)rt_select_cpu,			\
 	.enqueue = (void *)rt_enqueue,				\
@@ -196,4 +197,5 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(rt_init)
 	.tick = (void *)rt_tick,				\
 	.yield = (void *)rt_yield,				\
 	.init_task = (void *)rt_init_task,			\
-	.init = (void *)rt_init
+	.init = (void *)rt_init,				\
+	.flags = SCX_OPS_ENQ_EXITING

@@ -26,7 +26,7 @@ def is_lost(
 ) -> bool:
     """Whether the task that a stall is about had an idle CPU beside it while it waited; `records` end with the stall.
 
-    Under a policy that `may_leave_idle` a CPU beside a task that waits for another one, all CPUs have to be.
+    Where policies `may_leave_idle` a CPU beside a task that waits for another one, all CPUs have to be.
     `limited` are names of tasks, up to the first `-`, that may be in a cgroup with a quota: what one of these
     uses another may be short of.
     """
