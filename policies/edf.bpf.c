@@ -200,6 +200,6 @@ SCX_OPS_DEFINE(edf_ops,
 	       .yield = (void *)edf_yield,
 	       .init_task = (void *)edf_init_task,
 	       .init = (void *)edf_init,
-	       /* Who exits is not left behind one that runs without a slice. */
+	       /* A task that exits is not left behind one that runs without a slice. */
 	       .flags = SCX_OPS_ENQ_EXITING,
 	       .name = "edf");

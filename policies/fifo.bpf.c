@@ -69,6 +69,6 @@ SCX_OPS_DEFINE(fifo_ops,
 	       .enqueue = (void *)fifo_enqueue,
 	       .dispatch = (void *)fifo_dispatch,
 	       .init = (void *)fifo_init,
-	       /* Who exits is not left behind one that runs without a slice. */
+	       /* A task that exits is not left behind one that runs without a slice. */
 	       .flags = SCX_OPS_ENQ_EXITING,
 	       .name = "fifo");

@@ -120,6 +120,6 @@ SCX_OPS_DEFINE(sjf_ops,
 	       .yield = (void *)sjf_yield,
 	       .init_task = (void *)sjf_init_task,
 	       .init = (void *)sjf_init,
-	       /* Who exits is not left behind one that runs without a slice. */
+	       /* A task that exits is not left behind one that runs without a slice. */
 	       .flags = SCX_OPS_ENQ_EXITING,
 	       .name = "sjf");

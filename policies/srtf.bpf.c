@@ -157,6 +157,6 @@ SCX_OPS_DEFINE(srtf_ops,
 	       .yield = (void *)srtf_yield,
 	       .init_task = (void *)srtf_init_task,
 	       .init = (void *)srtf_init,
-	       /* Who exits is not left behind one that runs without a slice. */
+	       /* A task that exits is not left behind one that runs without a slice. */
 	       .flags = SCX_OPS_ENQ_EXITING,
 	       .name = "srtf");

@@ -187,7 +187,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(rt_init)
 	return scx_bpf_create_dsq(RT_DSQ, -1);
 }
 
-/* Who exits is not left behind one that runs without a slice. */
+/* A task that exits is not left behind one that runs without a slice. */
 #define RT_OPS							\
 	.select_cpu = (void *)rt_select_cpu,			\
 	.enqueue = (void *)rt_enqueue,				\
