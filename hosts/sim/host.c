@@ -134,9 +134,12 @@ void sl_host_policy_failed(const struct scx_exit_info *info, s32 pid)
 	snprintf(r->error, sizeof(r->error), "%s: %s", info->reason, info->msg);
 }
 
+char sim_assertion[160];
+
 void sl_host_panic(const char *file, int line, const char *what)
 {
 	sim_log("schedlab bug: %s:%d: assertion failed: %s\n", file, line, what);
+	snprintf(sim_assertion, sizeof(sim_assertion), "%s:%d: %s", file, line, what);
 	abort();
 }
 

@@ -357,6 +357,9 @@ int sim_parse_request(struct sim_options *options, char *line, char *why, u32 wh
 /* Exit code of a process that has reported its policy's end, and printed the result. */
 #define SIM_EXIT_REPORTED 113
 
+/* The assertion that has failed; empty: none has. */
+extern char sim_assertion[160];
+
 /* What SIGILL, and a trap of WebAssembly that has no other name, mean. */
 #define SIM_TRAPPED "used an index outside of its array, or reached another trap,"
 

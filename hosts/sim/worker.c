@@ -36,7 +36,11 @@ void sim_worker_report(const char *kind, const char *what, u64 policy_offset)
 	worker_result.task = t ? t->p.pid : 0;
 	worker_result.end_ns = sim_now_ns;
 	worker_result.policy_offset = policy_offset;
-	if (cpu.callback)
+	if (sim_assertion[0])
+		sl_print_to(worker_result.error, sizeof(worker_result.error),
+			    "an assertion of schedlab fails at %llu ns, %s: a schedlab bug, or the policy has written over its memory, which Linux' verifier refuses",
+			    (unsigned long long)sim_now_ns, sim_assertion);
+	else if (cpu.callback)
 		sl_print_to(worker_result.error, sizeof(worker_result.error),
 			    "policy '%s' %s in ops.%s() for task %s[%d] on CPU %d at %llu.%06llu ms",
 			    sl_report().policy, what, cpu.callback, t ? t->p.comm : "-",

@@ -20,7 +20,7 @@ import pytest
 
 from schedlab.check.search import Report, Task, do_batch, search, smallest_first
 from schedlab.check.shrink import shrink, simpler_worlds
-from schedlab.check.trial import PROPERTIES, Finding
+from schedlab.check.trial import PROPERTIES, Finding, broken_by
 from schedlab.check.world import MS, Group, Phase, World, change_world, draw_world, slice_of, to_toml
 from schedlab.policy.build import build_policy
 from schedlab.policy.find import load_policy
@@ -184,6 +184,13 @@ def test_who_waits_in_a_busy_cpus_queue_is_not_lost_where_others_may_be_idle(sim
     with task_of("credit_report").laboratory() as laboratory:
         assert laboratory.try_world(world).longest_wait_ns > 500 * MS
         assert laboratory.try_world(world).finding is None
+
+
+def test_an_assertion_of_schedlab_is_no_error_of_the_policy():
+    text = "an assertion of schedlab fails at 5 ns, core/dsq.c:39: !t->dsq: a schedlab bug, or the policy ..."
+    assert (broken_by("crash", text), broken_by("crash", "policy 'x' aborted in ops.tick()")) == (
+        "consistency", "error",
+    )  # fmt: skip
 
 
 def test_help_names_every_property():

@@ -69,6 +69,11 @@ FAULTS = {
         "void abort(void);", "if (is_x(p)) abort();", "",
         "crash", ["aborted in ops.enqueue()"], True,
     ),
+    "failed assertion": (
+        # What comes after the task is the core's, and where it is queued among that.
+        "", "if (is_x(p)) for (int i = 0; i < 24; i++) ((volatile u64 *)(p + 1))[i] |= 1;", "",
+        "crash", ["an assertion of schedlab fails at ", "!t->dsq: a schedlab bug, or the policy"], True,
+    ),
     "illegal instruction": (
         "", "if (is_x(p)) __builtin_trap();", "",
         "crash", ["another trap, in ops.enqueue()"], True,

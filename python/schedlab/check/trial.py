@@ -67,7 +67,7 @@ PROPERTIES = {
     "renamed": "with other pids, the same tasks are scheduled otherwise; if asked for",
     "scaled": "with all times twice as long, the same tasks are scheduled otherwise; if asked for",
     "more-cpus": "with one CPU more, tasks need longer than a bound; if asked for",
-    "consistency": "records that no scheduler can leave: a defect of schedlab, to be reported",
+    "consistency": "records that no scheduler can leave, or a failed assertion: a defect of schedlab, to be reported",
     "worse": "a metric is worse than under another policy, by more than is allowed",
 }
 #: A task that waits for longer is looked at for a minute: longer than the watchdog takes,
@@ -75,6 +75,8 @@ PROPERTIES = {
 SUSPECT_NS = 400 * MS
 STALL_HORIZON_NS = 60_000 * MS
 RUN_SECONDS = 20.0
+#: As hosts/sim/worker.c begins what it says of one.
+ASSERTION = "an assertion of schedlab fails"
 #: What the watchdog sees.
 STALLS = ("stall", "lost")
 #: What is nearer is beyond what is allowed, in permille.
@@ -93,6 +95,8 @@ def broken_by(kind: str | None, text: str) -> str | None:
         return "vtime"
     if kind == "policy" and text.startswith(IGNORED):
         return "ignored-error"
+    if kind == "crash" and text.startswith(ASSERTION):
+        return "consistency"
     if kind == "consistency":
         return "work" if "declares itself work-conserving" in text else "consistency"
     return _OF_POLICY.get(kind or "")
