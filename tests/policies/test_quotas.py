@@ -85,6 +85,36 @@ def test_others_have_what_is_left(policy, groups, tmp_path):
 
 
 @in_each_mode
+@pytest.mark.parametrize(
+    ("count", "quota", "period", "cpus"),
+    [(3, "1.75ms", "7ms", 1), (3, "5ms", "20ms", 1), (5, "5ms", "20ms", 1), (5, "10ms", "20ms", 2)],
+)
+def test_equal_tasks_have_equal_parts_of_a_quota(policy, groups, count, quota, period, cpus, tmp_path):
+    """They are set aside one after the other, and put back so; a tick of 4 ms is longer than what there is."""
+    text = group("a", quota, period=period) + task("x", "a", count)
+    path = tmp_path / "w.toml"
+    path.write_text(HEAD.replace("1ms", "4ms").replace("2s", "10s") + text)
+    result = schedlab.run(str(path), policy, set={f"{policy}.groups": groups}, cpus=cpus)
+    ran_ms = (result.tasks["run_ns"] / 1e6).to_list()
+    expected_ms = 10_000 * float(quota[:-2]) / float(period[:-2]) / count
+    assert ran_ms == [pytest.approx(expected_ms, abs=25)] * count
+
+
+@pytest.mark.parametrize(("policy", "groups"), MODES[:-1])
+def test_groups_share_a_parents_quota_by_weight(policy, groups, tmp_path):
+    """Under credit all have more credits than the quota lets them use, and take turns."""
+    text = group("o", "50ms") + group("a", parent="o", weight=10) + group("b", parent="o", weight=1000)
+    path = tmp_path / "w.toml"
+    path.write_text(
+        HEAD.replace("1ms", "4ms").replace("2s", "20s") + text + task("x", "a", 3) + task("y", "b")
+    )
+    result = schedlab.run(str(path), policy, set={f"{policy}.groups": groups})
+    *few_ms, most_ms = (result.tasks["run_ns"] / 1e6).to_list()
+    assert most_ms == pytest.approx(9900, abs=50)
+    assert sum(few_ms) == pytest.approx(99, abs=40)
+
+
+@in_each_mode
 def test_a_quota_that_is_not_needed_changes_nothing(policy, groups, tmp_path):
     """Both groups have half of the CPU by weight: less than 60 ms of 100."""
     text = group("a", "60ms") + group("b") + task("x", "a", 2) + task("y", "b", 2)

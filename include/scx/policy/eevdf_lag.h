@@ -169,7 +169,8 @@ static void charge(struct task_struct *p, struct task_ctx *tc)
 	bpf_spin_unlock(&eevdf_lock);
 	quota_charge(p, &tc->group);
 	tc->charged_ns = now_ns;
-	if (groups == GROUPS_FLAT)
+	/* Not while others of its group are set aside, of whose part it would get all. */
+	if (groups == GROUPS_FLAT && !is_throttled(tc->group.in))
 		reweigh(m, tc, weight_of(p, tc));
 	if (time_before_eq(tc->deadline, tc->v + vtime_of(SLICE_SLACK_NS, tc->weight)))
 		make_request(p, tc);
@@ -265,6 +266,18 @@ static bool end_delay(struct task_struct *p, struct task_ctx *tc, bool may_stay)
 	return owes && may_stay;
 }
 
+/* It counts where it is. Context: eevdf_lock is held. */
+static __always_inline void set_counted(struct mean *m, struct task_ctx *tc, u64 now_ns)
+{
+	bool was_aside = tc->state == GROUP_ASIDE;
+
+	tc->charged_ns = now_ns;
+	tc->state = GROUP_COUNTED;
+	count(m, tc->v, tc->weight);
+	if (groups == GROUPS_TREE)
+		groups_join(tc->group.in, now_ns, was_aside);
+}
+
 /*
  * Put a task that was not runnable where its lag is what it was; V moves as it comes,
  * by its part of all weight. If it owes what it owed when it went to sleep, it stays
@@ -288,12 +301,8 @@ static __always_inline bool place(struct mean *m, struct task_ctx *tc, u64 weigh
 		lag += divide_signed(lag * (s64)weight, m->weight);
 	}
 	tc->v = v - (u64)lag;
-	tc->charged_ns = now_ns;
 	tc->weight = weight;
-	tc->state = GROUP_COUNTED;
-	count(m, tc->v, weight);
-	if (groups == GROUPS_TREE)
-		groups_join(tc->group.in, now_ns);
+	set_counted(m, tc, now_ns);
 	return still_owes;
 }
 
@@ -327,7 +336,7 @@ static __always_inline void displace(struct mean *m, struct task_ctx *tc, u64 v,
 	tc->state = state;
 	uncount(m, tc->v, tc->weight, v);
 	if (groups == GROUPS_TREE)
-		groups_leave(tc->group.in, now_ns);
+		groups_leave(tc->group.in, now_ns, state == GROUP_ASIDE);
 	tc->lag = (s64)(v - tc->v);
 	if (tc->lag > max)
 		tc->lag = max;
@@ -362,7 +371,7 @@ static void leave(struct task_struct *p, struct task_ctx *tc, bool is_asleep)
 
 /* ---- a task without budget ------------------------------------------------------ */
 
-/* Its lag is kept, as when it sleeps; it owes on when it has a budget. */
+/* Its lag is kept, and what is left of its slice. */
 static void count_out(struct task_struct *p, struct task_ctx *tc)
 {
 	struct mean *m = mean_for(queue_of(tc));
@@ -373,25 +382,32 @@ static void count_out(struct task_struct *p, struct task_ctx *tc)
 	group_uncount(&tc->group, GROUP_ASIDE);
 	bpf_spin_lock(&eevdf_lock);
 	if (tc->state == GROUP_COUNTED)
-		displace(m, tc, mean_at(m, now_ns), now_ns, GROUP_ASIDE);
+		displace(m, tc, mean_of_aside(m, now_ns), now_ns, GROUP_ASIDE);
 	bpf_spin_unlock(&eevdf_lock);
 }
 
 static u64 count_in_again(struct task_struct *p, struct task_ctx *tc)
 {
 	struct mean *m = mean_for(queue_of(tc));
-	u64 slice = own_slice_ns(p);
 	u64 now_ns = scx_bpf_now();
 	u64 weight;
+	s64 left;
 
 	group_recount(&tc->group);
 	weight = weight_of(p, tc);
 	if (!m)
 		return tc->deadline;
 	bpf_spin_lock(&eevdf_lock);
-	if (tc->state == GROUP_ASIDE && !place(m, tc, weight, now_ns, false)) {
-		tc->slice_ns = slice;
-		tc->deadline = tc->v + vtime_of(slice, tc->weight);
+	if (tc->state == GROUP_ASIDE) {
+		left = (s64)(tc->deadline - tc->v);
+		if (weight != tc->weight) {
+			left = divide_signed(left * (s64)tc->weight, weight);
+			tc->lag = divide_signed(tc->lag * (s64)tc->weight, weight);
+		}
+		tc->v = mean_of_aside(m, now_ns) - (u64)tc->lag;
+		tc->deadline = tc->v + (u64)left;
+		tc->weight = weight;
+		set_counted(m, tc, now_ns);
 	}
 	bpf_spin_unlock(&eevdf_lock);
 	return tc->deadline;

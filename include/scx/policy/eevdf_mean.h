@@ -16,6 +16,7 @@
 #define UPDATE_AGE_MAX_NS 2000000ULL	/* of Linux's last accounts: half a tick, as a mean */
 #define SLICE_SLACK_NS 1000ULL		/* a slice that has no more left is used up */
 #define LAG_SLACK_NS 3000ULL		/* a task ahead of V by no more is eligible */
+#define ASIDE_AT_ONCE_NS 1000000ULL	/* so long it takes at most for all of a group */
 #define LAG_SLICES 2
 /* On several CPUs; below one tick, ordinary waiting would be forgone. */
 #define LAG_MIN_NS 20000000ULL
@@ -36,6 +37,9 @@ static struct mean {
 	 * at ticks, but not as one wakes up that sleeps and owes, which gets its place by those before.
 	 */
 	u64 updated_ns;
+	/* V when tasks were last set aside, or put back: one after the other, and each would move it. */
+	u64 aside_v;
+	u64 aside_ns;
 } means[GROUPS_MAX];
 
 static u64 vtime_of(u64 ns, u64 weight)
@@ -63,6 +67,16 @@ static __always_inline u64 mean_before(const struct mean *m, u64 now_ns)
 	u64 oldest_ns = now_ns - UPDATE_AGE_MAX_NS;
 
 	return mean_at(m, time_before(m->updated_ns, oldest_ns) ? oldest_ns : m->updated_ns);
+}
+
+/* V for tasks that are set aside or put back: the same for all, so that none gains on another. Context: as above. */
+static __always_inline u64 mean_of_aside(struct mean *m, u64 now_ns)
+{
+	if (now_ns - m->aside_ns >= ASIDE_AT_ONCE_NS) {
+		m->aside_v = mean_at(m, now_ns);
+		m->aside_ns = now_ns;
+	}
+	return m->aside_v;
 }
 
 /* Of queue @nr; there may be only one. */
@@ -168,7 +182,7 @@ static __always_inline void groups_run(u32 nr, u64 at_ns, bool begins)
 }
 
 /* Something in it is runnable: its lag is what it was, and if it owes it stays where it was. */
-static __always_inline void groups_join(u32 nr, u64 now_ns)
+static __always_inline void groups_join(u32 nr, u64 now_ns, bool was_aside)
 {
 	u32 i;
 
@@ -179,9 +193,12 @@ static __always_inline void groups_join(u32 nr, u64 now_ns)
 
 		if (!m || g->counted)
 			break;
-		v = mean_at(m, now_ns);
+		v = was_aside ? mean_of_aside(m, now_ns) : mean_at(m, now_ns);
 		g->counted = g->weight ? g->weight : 1;
-		if (g->lag >= 0 || time_before(g->vtime, v)) {
+		if (was_aside) {
+			g->deadline += v - (u64)g->lag - g->vtime;
+			g->vtime = v - (u64)g->lag;
+		} else if (g->lag >= 0 || time_before(g->vtime, v)) {
 			s64 lag = g->lag > 0 ? g->lag : 0;
 
 			if (m->weight)
@@ -195,7 +212,7 @@ static __always_inline void groups_join(u32 nr, u64 now_ns)
 }
 
 /* Maybe nothing in it is runnable any more. */
-static __always_inline void groups_leave(u32 nr, u64 now_ns)
+static __always_inline void groups_leave(u32 nr, u64 now_ns, bool is_aside)
 {
 	u32 i;
 
@@ -208,7 +225,7 @@ static __always_inline void groups_leave(u32 nr, u64 now_ns)
 
 		if (!m || !own || own->weight || !g->counted)
 			break;
-		v = mean_at(m, now_ns);
+		v = is_aside ? mean_of_aside(m, now_ns) : mean_at(m, now_ns);
 		max = (s64)lag_of_slices(slice_ns, g->counted);
 		uncount(m, g->vtime, g->counted, v);
 		g->lag = (s64)(v - g->vtime);

@@ -56,10 +56,28 @@ static inline void put_back_queue(u32 nr)
 	}
 }
 
+/* Parts go by what is runnable: all that come back count before the first is given its own. */
+static inline void recount_queue(u32 nr)
+{
+	struct task_struct *p;
+
+	bpf_for_each(scx_dsq, p, GROUPS_MAX + nr, 0) {
+		struct task_ctx *tc = task_ctx(p);
+
+		if (tc)
+			group_recount(&tc->group);
+	}
+}
+
 static void put_back_tasks(void)
 {
 	s32 nr;
 
+	bpf_for(nr, 1, GROUPS_MAX) {
+		if (groups == GROUPS_FLAT && scx_bpf_dsq_nr_queued(GROUPS_MAX + nr) &&
+		    !is_throttled_now(nr))
+			recount_queue(nr);
+	}
 	bpf_for(nr, 1, GROUPS_MAX) {
 		if (scx_bpf_dsq_nr_queued(GROUPS_MAX + nr) && !is_throttled_now(nr))
 			put_back_queue(nr);
