@@ -162,6 +162,18 @@ def test_declarations_decide_what_is_held_against_a_policy(simulator):
     assert task_of("cfs").held & {"priority", "latency"} == {"latency"}
 
 
+def test_a_task_is_lost_whose_mask_was_changed(tmp_path, simulator):
+    """Which CPUs it may use is not known from its program; all were idle."""
+    text = (BUGS.parent / "mask_remembered.bpf.c").read_text().replace('"bugs/', f'"{BUGS}/')
+    path = tmp_path / "mask_remembered.bpf.c"
+    path.write_text(
+        text.replace("changed later, no", "changed later, no\n * @starvation-free no  so it is\n *", 1)
+    )
+    task = task_of(path)
+    failed = {finding.broken for number in range(6) for _, finding in do_batch(task, number).failed}
+    assert "stall" not in task.held and failed == {"lost"}
+
+
 @pytest.mark.parametrize(("name", "broken"), [("cpu_zero_is_none", {"lost"}), ("newest_first", set())])
 def test_who_waits_beside_an_idle_cpu_is_lost_and_does_not_starve(name, broken, tmp_path, simulator):
     text = (BUGS / f"{name}.bpf.c").read_text()

@@ -91,7 +91,7 @@ def test_a_group_that_has_a_budget_again_in_vain_is_found_by_quotas_alone(tmp_pa
     monkeypatch.setattr(worlds, "MOVED_SHARE", 0.5)
     task = task_of(path)
     world, finding = next(failed for number in range(20) for failed in do_batch(task, number).failed)
-    assert finding.broken == "lost" and world.limited
+    assert finding.broken == "lost" and world.limits
     with task.laboratory() as laboratory:
         small = shrink(laboratory, world, finding, slice_ns=20 * MS).world
     assert "quota = " in to_toml(small) and small.n_tasks <= 3

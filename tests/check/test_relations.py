@@ -11,14 +11,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from schedlab.check.limits import Cgroup
 from schedlab.check.relations import RELATIONS, Relation, relations_of
 from schedlab.check.save import found_in, read_world, save
 from schedlab.check.search import Task, do_batch
+from schedlab.check.trial import Finding
 from schedlab.check.world import Group, Phase, World
 from schedlab.errors import UsageError
 from schedlab.policy.build import build_policy
 from schedlab.policy.find import load_policy
 from schedlab.records.file import RECORD_DTYPE, Kind, Records, Stop
+from schedlab.workload.events import Event
 
 pytestmark = pytest.mark.full
 BUGS = Path(__file__).resolve().parent / "bugs"
@@ -43,6 +46,20 @@ def test_a_world_that_was_saved_fails_again(name, held, tmp_path, simulator):
     saved.world.write_text(saved.world.read_text().replace("phases = [", 'phases = [{run = "7ms"}, ', 1))
     with pytest.raises(UsageError, match=r"its tasks are no longer those of its line"):
         read_world(saved.world)
+
+
+def test_a_saved_world_keeps_its_cgroups(tmp_path, simulator):
+    """And what they get in the run, by their names: a program numbers them."""
+    mover = Group("mover", (Phase("join", name="left"), Phase("run", MS), Phase("join", name="right")))
+    limits = (Cgroup("outer", weight=200), Cgroup("left", "outer", 50, 5 * MS, 20 * MS))
+    events = (Event("quota", 0, 33 * MS, 7 * MS, "left"),)
+    world = World(
+        1, "", MS, (Group("hog", (Phase("run", MS),), cgroup="left"), mover), limits=limits, events=events
+    )
+    task = task_of("cfs", "renamed")
+    saved = save(world, Finding("renamed", "so", world.horizon_ns), task.built, tmp_path, number=1)
+    assert read_world(saved.world) == world
+    assert world.machine_events == "quota:1@33000000+7000000"
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from schedlab.calibration import DEFAULT_CALIBRATION
 from schedlab.hosts.choose import open_host
 from schedlab.hosts.host import Job
-from schedlab.hosts.kinds import cost_ns, device_of
+from schedlab.hosts.kinds import cost_ns, device_of, exit_ns
 from schedlab.policy.build import build_policy
 from schedlab.policy.find import list_policies, load_policy
 from schedlab.program.compiler import compile_workload
@@ -325,7 +325,7 @@ def test_consistency_holds_and_runs_repeat(host, policies, tmp_path_factory, tex
             has_exact_work=("--cost", "call_ns=300") not in options,
             device=device_of(job),
             wakeup_ns=cost_ns(job, "wakeup_ns"),
-            exit_ns=cost_ns(job, "exit_ns"),
+            exit_ns=exit_ns(job),
         )
         verdict = judge.verdict(program, records, outcome)
         assert verdict["consistency"] == "ok", (

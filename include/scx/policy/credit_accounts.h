@@ -89,15 +89,14 @@ static u64 limit_ns_of(const struct task_ctx *tc)
 	return tc->cap_percent ? period_ns * tc->cap_percent / 100 : period_ns;
 }
 
-/* What an active task is due for the periods up to @until; @gain_then as of now. */
-static u64 due_ns_until(const struct task_ctx *tc, u64 until, u64 gain_then)
+/* What an active task is due for the periods up to @until; @gain_then is that of @now. */
+static u64 due_ns_until(const struct task_ctx *tc, u64 until, u64 now, u64 gain_then)
 {
-
 	if (tc->limit_ns)
 		return tc->limit_ns * (until - tc->period);
-	if (period - until >= NR_BUCKETS) /* so long ago: as was planned */
+	if (now - until >= NR_BUCKETS) /* so long ago: as was planned */
 		return tc->balance_ns < (s64)period_ns ? (u64)((s64)period_ns - tc->balance_ns) : 0;
-	if (period != until)
+	if (now != until)
 		gain_then = gains[until % NR_BUCKETS];
 	return tc->weight * (gain_then - tc->gain) >> GAIN_SHIFT;
 }
@@ -123,7 +122,7 @@ static void limit_debt(struct task_ctx *tc)
 /* Give the task what it is due since it was last looked at. Context: its account is locked. */
 static void settle(struct task_ctx *tc)
 {
-	u64 now = period, gain_now = READ_ONCE(gain);
+	u64 now = READ_ONCE(period), gain_now = READ_ONCE(gain);
 	s64 max_ns = (s64)(period_ns * HOARD_PERIODS);
 	u64 limit_ns = limit_ns_of(tc);
 	bool has_left = tc->lingers && tc->leaves <= now;
@@ -131,7 +130,7 @@ static void settle(struct task_ctx *tc)
 	if (now == tc->period)
 		return;
 	if (tc->is_active)
-		tc->balance_ns += (s64)due_ns_until(tc, has_left ? tc->leaves : now, gain_now);
+		tc->balance_ns += (s64)due_ns_until(tc, has_left ? tc->leaves : now, now, gain_now);
 	if (has_left) {
 		/* The accounting took its part away meanwhile. */
 		tc->is_active = false;

@@ -125,7 +125,7 @@ void BPF_STRUCT_OPS(rt_dispatch, s32 cpu, struct task_struct *prev)
 /*
  * Called when it comes to run, and also when its weight was changed meanwhile: it
  * may have to be preempted at once. Not where others wait in the local queue, as tasks
- * do that exit or must not migrate: they would be next, and preempted as well, without end.
+ * do that must not migrate: they would be next, and preempted as well, without end.
  */
 void BPF_STRUCT_OPS(rt_running, struct task_struct *p)
 {

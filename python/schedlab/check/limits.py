@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: MIT
 """Cgroups of a world: what they are limited to, and how that changes.
 
-Quotas and weights leave each task a part of which it cannot starve for as long as the watchdog waits.
+Quotas and weights leave each task so much that it hardly starves for as long as the watchdog waits.
 Read next: world.py, the caller; events.py, what happens to the machine.
 """
 
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..units import format_duration
 from ..workload.events import Event
@@ -19,7 +19,7 @@ CGROUPS = ("left", "right")
 PARENT = "outer"
 #: As Linux has it where nobody says otherwise.
 WEIGHT, PERIOD_NS = 100, 100 * _MS
-_WEIGHTS = (10, WEIGHT, 1000)
+_WEIGHTS = (50, WEIGHT, 200)
 _PERIODS_NS = (7 * _MS, 20 * _MS, PERIOD_NS)
 
 
@@ -82,9 +82,13 @@ def draw_of_groups(rng: random.Random, limits: tuple[Cgroup, ...]) -> tuple[Even
 
 def simpler_limits(each: Cgroup) -> list[Cgroup]:
     """What is simpler by one step: as by default in one respect."""
-    default = Cgroup(each.name)
-    return [
-        Cgroup(**{**vars(each), **{field: getattr(default, field) for field in fields}})
-        for fields in (("quota_ns", "period_ns"), ("weight",), ("parent",), ("period_ns",))
-        if any(getattr(each, field) != getattr(default, field) for field in fields)
+    simpler = [
+        replace(each, quota_ns=0, period_ns=PERIOD_NS),
+        replace(each, weight=WEIGHT),
+        replace(each, parent=""),
+        # The same part of a CPU.
+        replace(
+            each, quota_ns=each.quota_ns * PERIOD_NS // each.period_ns // 1000 * 1000, period_ns=PERIOD_NS
+        ),
     ]
+    return [one for one in simpler if one != each]

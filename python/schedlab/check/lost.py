@@ -8,7 +8,6 @@ Read next: trial.py, the caller.
 from __future__ import annotations
 
 import re
-from collections.abc import Set
 
 import numpy as np
 
@@ -22,27 +21,27 @@ IDLE_SHARE = 0.9
 
 
 def is_lost(
-    text: str, records: Records, program: Program, *, limited: Set[str], may_leave_idle: bool
+    text: str, records: Records, program: Program, *, limited: np.ndarray, may_leave_idle: bool
 ) -> bool:
     """Whether the task that a stall is about had an idle CPU beside it while it waited; `records` end with the stall.
 
-    Where policies `may_leave_idle` a CPU beside a task that waits for another one, all CPUs have to be.
-    `limited` are names of tasks, up to the first `-`, that may be in a cgroup with a quota: what one of these
-    uses another may be short of.
+    Where policies `may_leave_idle` a CPU beside a task that waits for another one, or it is not known which CPUs the
+    task may use, all of those have to be. `limited`, bool, shape (n_program_tasks,), says which tasks may be short
+    of a quota, of which others use up what one waits for.
     """
     found = _STALLED.search(text)
-    if found is None or program.has_mask_changed[int(found[1]) - 1]:
-        return False
-    pid, timeline = int(found[1]), Timeline(records)
+    pid = int(found[1]) if found else 0
+    if not 0 < pid <= program.n_tasks:
+        return False  # a thread of the policy's user half has no CPUs that it may use
     own = records.events["t_ns"][(records.events["task"] == pid) & (records.events["kind"] <= Kind.STOP)]
     if not len(own):
         return False
     begin_ns, end_ns = int(own[-1]), records.end_ns
-    spans = timeline.spans
+    spans = Timeline(records).spans
     within_ns = np.minimum(spans.end_ns, end_ns) - np.maximum(spans.begin_ns, begin_ns)
-    names = {each: name.partition("-")[0] for each, name in program.names.items()}
-    ran = {names.get(each, "") for each in np.unique(spans.task[spans.is_run & (within_ns > 0)]).tolist()}
-    if names[pid] in limited and ran & limited:
+    ran = np.unique(spans.task[spans.is_run & (within_ns > 0)])
+    ran = ran[(ran > 0) & (ran <= program.n_tasks)]
+    if limited[pid - 1] and limited[ran - 1].any():
         return False
     idle_ns = np.bincount(
         spans.cpu, np.where(spans.is_run, 0, np.maximum(within_ns, 0)), minlength=records.n_cpus
@@ -50,4 +49,4 @@ def is_lost(
     allowed = program.affinity[pid - 1] if program.affinity else None
     cpus = range(records.n_cpus) if allowed is None else allowed
     were_idle = (idle_ns[cpu] > IDLE_SHARE * (end_ns - begin_ns) for cpu in cpus)
-    return all(were_idle) if may_leave_idle else any(were_idle)
+    return all(were_idle) if may_leave_idle or program.has_mask_changed[pid - 1] else any(were_idle)

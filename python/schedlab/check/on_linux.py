@@ -48,7 +48,7 @@ from .encode import program_of
 from .promises import promises_of
 from .relations import RELATIONS
 from .save import PROMISED, Saved, in_words, policy_word
-from .trial import STALLS, Finding, broken_by
+from .trial import Finding, broken_by, seen_as
 from .world import MS, World, to_toml
 
 #: CPUs of the guest.
@@ -165,7 +165,7 @@ def _as_it_is(source: Path, run: Path, world: World, finding: Finding, built: Bu
             finding, world, built, folder / "records.slr", Program(program_of(world)), GuestHost(), 0
         )
         seen = finding.broken if error else None
-    if seen == finding.broken:
+    if seen == (seen_as(finding.broken) if error else finding.broken):
         return f"confirmed on Linux ({kernel}): {error}"
     if seen is None:
         return f"{NOT_SEEN} ({kernel}): only as schedlab"
@@ -289,7 +289,7 @@ class _Tries:
         self.finding, self.scratch = finding, scratch
         self.world, self.built = world, built
         #: As what it is seen there.
-        self.broken = "stall" if finding.broken in STALLS else finding.broken
+        self.broken = seen_as(finding.broken)
         self.waited = (
             ""  #: Of a stall that has not come: which task has waited while no CPU ran one, and how that was.
         )

@@ -81,6 +81,9 @@ def promises_of(
     """What is held against a policy in a world, with these knobs."""
     if (world.given is None and world.n_tasks < 2) or world.machine_events:
         return []
+    # What a group's weight and quota leave to a task is not its own.
+    if world.cgroups or (world.given and world.given.groups):
+        return []
     promises = []
     knobs = {name for name, _ in world.settings}
     for kind in ("shares", "priority", "inversion", "latency"):

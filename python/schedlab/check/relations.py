@@ -180,4 +180,4 @@ def _scaled(policy: Policy, values: Mapping[str, int], world: World) -> World | 
 def _is_plain(world: World) -> bool:
     """Whether tasks may run on each CPU, and none waits for another one."""
     is_alone = all(group.role in _ALONE and not group.affinity for group in world.groups)
-    return is_alone and not (world.events or world.topology or world.settings)
+    return is_alone and not (world.events or world.topology or world.settings or world.cgroups)

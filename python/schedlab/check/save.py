@@ -22,8 +22,9 @@ from .. import api
 from ..errors import NotFoundError, SchedlabError, UsageError
 from ..files import write_text
 from ..policy.build import BuiltPolicy
-from ..workload.events import read_events
+from ..workload.events import OF_GROUP, read_events
 from ..workload.find import load_workload
+from .limits import Cgroup
 from .relations import RELATIONS
 from .search import Found
 from .trial import Finding
@@ -111,7 +112,9 @@ def save(
             "settings": dict(world.settings),
         }  # fmt: skip
         if finding.broken in RELATIONS:
-            how["groups"] = [asdict(group) for group in world.groups]  # another run of it is made of these
+            # Another run of it is made of these.
+            how["groups"] = [asdict(group) for group in world.groups]
+            how["limits"] = [asdict(each) for each in world.limits]
         if world.given:
             how |= {"workload": str(source or workload_name), "cpus": world.n_cpus}
             how |= {"interleaving": world.interleaving, "events": world.machine_events}
@@ -178,6 +181,7 @@ def read_world(path: Path) -> World:
         given = str(how.get("interleaving", "")), read_events(str(how.get("events", "")))
         source, n_cpus = str(how.get("workload", path)), int(how.get("cpus", 0))
         groups = tuple(map(_read_group, how.get("groups", ())))
+        limits = tuple(Cgroup(**each) for each in how.get("limits", ()))
     except (IndexError, ValueError, KeyError, AttributeError, TypeError) as error:
         raise UsageError(
             f"{path}: no line '{MARK.strip()} {{...}}' says how it is run; give it with --workload instead"
@@ -194,7 +198,12 @@ def read_world(path: Path) -> World:
             settings,
             seed,
             workload.horizon_ns,
-            events=tuple(event for event in events if event.kind != "thread"),
+            events=tuple(
+                replace(event, which=0) if event.kind in OF_GROUP else event
+                for event in events
+                if event.kind != "thread"
+            ),
+            limits=limits,
         )
         if _body(to_toml(world)) != _body(text):
             raise UsageError(

@@ -221,7 +221,8 @@ def do_batch(
                 else:
                     world = draw_world(rng, policy, values, task.given)
                 if task.never_worse:
-                    world = replace(world, events=())  # the other policy's machine has none
+                    # The other policy's machine has none, and it may keep no quotas.
+                    world = replace(world, events=(), limits=())
                 worlds.append(interleaved(rng, world) if task.races else world)
             try:
                 trials = own.try_worlds(worlds)

@@ -38,7 +38,7 @@ from ..policy.quotas import keeps_quotas
 from ..policy.races import compile_for_races
 from ..program.file import read_program
 from ..records.file import hash_file, read_records
-from ..runs.judge import Judge
+from ..runs.judge import Judge, is_limited
 from ..workload.events import are_cpus_steady, has_exact_work
 from .coverage import compile_covered, map_of
 from .encode import program_of
@@ -77,8 +77,6 @@ STALL_HORIZON_NS = 60_000 * MS
 RUN_SECONDS = 20.0
 #: As hosts/sim/worker.c begins what it says of one.
 ASSERTION = "an assertion of schedlab fails"
-#: What the watchdog sees.
-STALLS = ("stall", "lost")
 #: What is nearer is beyond what is allowed, in permille.
 NEAR_BROKEN = 1000
 _OF_POLICY = {
@@ -171,6 +169,16 @@ class Trial:
         if self.is_late or other.is_late:
             return True
         return one == two or (one is not None and two is not None and len(one) != len(two))
+
+
+def seen_as(broken: str) -> str:
+    """What a host calls it that a property is broken: the watchdog knows no difference."""
+    return "stall" if broken == "lost" else broken
+
+
+def _quota_objects(world: World) -> frozenset[int]:
+    """Cgroups that get a quota in the run, by their objects."""
+    return frozenset(event.which for event in world.numbered_events if event.kind == "quota")
 
 
 class Laboratory:
@@ -460,7 +468,7 @@ class Laboratory:
                 latency_ns=0, work_conserving=self._holds_work(world), tables_folder=None,
                 are_cpus_steady=are_cpus_steady(world.events), has_exact_work=has_exact_work(world.events),
                 keeps_quotas=bool(program.groups) and keeps_quotas(built) is not False,
-                quota_objects=frozenset(event.which for event in world.events if event.kind == "quota"),
+                quota_objects=_quota_objects(world),
             )  # fmt: skip
             verdict = judge.verdict(program, job.records, outcome)
         return outcome, verdict
@@ -484,16 +492,18 @@ class Laboratory:
 
     def _is_lost(self, outcome: Outcome, world: World) -> bool:
         """Whether the task that failed to run had an idle CPU beside it."""
-        if any(event.kind == "pin" for event in world.events):
-            return False  # it may be the one that has disabled migration, and waits for its CPU
         program = read_program(self._folder / "program")
         until_ns = outcome.answer.get("failed_at_ns", 0) - 1
         records = read_records(self._folder / "records.slr").until(until_ns)
         # Where CPUs interleave, one that was idle for a task may have taken another, and keep it: as with `work`.
-        may_leave_idle = self.built.policy.work_conserving is False or bool(world.interleaving)
-        return is_lost(
-            outcome.error or "", records, program, limited=world.limited, may_leave_idle=may_leave_idle
+        # A task that has disabled migration waits for its CPU.
+        may_leave_idle = (
+            self.built.policy.work_conserving is False
+            or bool(world.interleaving)
+            or any(event.kind == "pin" for event in world.events)
         )
+        limited = is_limited(program, _quota_objects(world))
+        return is_lost(outcome.error or "", records, program, limited=limited, may_leave_idle=may_leave_idle)
 
     def _of_verdict(self, verdict: dict[str, Any], horizon_ns: int) -> Finding | None:
         """What the records show."""

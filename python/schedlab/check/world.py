@@ -147,19 +147,10 @@ class World:
         is_locked = any(phase.verb == "locked" for group in self.groups for phase in group.phases)
         return ["m"] * is_locked + names
 
-    @property
-    def limited(self) -> frozenset[str]:
-        """Names, without what comes after a `-`, of tasks that may be short of a quota."""
-        has_quota = any(each.quota_ns for each in self.limits)
-        if not has_quota and not any(event.kind == "quota" for event in self.events):
-            return frozenset()
-        is_in = [g.cgroup or any(phase.verb == "join" for phase in g.phases) for g in self.groups]
-        return frozenset(chr(ord("a") + at) for at, each in enumerate(is_in) if each)
-
     def tidied(self) -> World:
         """The same without what is of cgroups that are not there."""
         names = {each.name for each in self.cgroups}
-        limits = tuple(each for each in self.limits if each.name in names)
+        limits = tuple(each for each in self.limits if each.name in names and each.size)
         events = tuple(
             event for event in self.events if self.given or not event.group or event.group in names
         )
@@ -169,14 +160,15 @@ class World:
     @property
     def machine_events(self) -> str:
         """What happens to the machine, and which tasks are kernel threads, as hosts/check takes it."""
-        texts, first = [str(event) for event in self._numbered()], 0
+        texts, first = [str(event) for event in self.numbered_events], 0
         for group in self.groups:
             if group.role == "kthread":
                 texts += [f"thread:{first + number}@0+0" for number in range(group.count)]
             first += group.count * (2 if group.role == "pair" else 1)
         return ",".join(texts)
 
-    def _numbered(self) -> Sequence[Event]:
+    @property
+    def numbered_events(self) -> Sequence[Event]:
         """The events, those of cgroups with their objects, as a program numbers them."""
         if self.given or not any(event.kind in OF_GROUP for event in self.events):
             return self.events

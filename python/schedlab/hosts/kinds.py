@@ -11,13 +11,14 @@ Read next: uthreads.py, a host in real time; kernel/host.py, one that is emulate
 from __future__ import annotations
 
 import re
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
 from ..calibration import Calibration
 from ..policy.launch_file import for_machine
 from ..program.file import read_program
+from ..workload.events import Event
 from .host import Job
 
 #: The device of the simulator (hosts/sim/main.c), which `--io` changes: times in ns,
@@ -131,6 +132,12 @@ def cost_ns(job: Job, name: str) -> int:
     """Say what one of the simulator's costs is."""
     costs = [value.partition("=") for option, value in job.options if option == "--cost"]
     return {key: int(value) for key, _, value in costs}.get(name, 0)
+
+
+def exit_ns(job: Job, events: Iterable[Event] = ()) -> int:
+    """Say what its exit takes a task of the simulator at most: the call and what comes with it, in `events` too."""
+    costs = sum(cost_ns(job, name) for name in ("call_ns", "exit_ns", "start_ns", "jitter_ns"))
+    return costs + max((event.time_ns for event in events if event.kind == "exit"), default=0)
 
 
 def with_program_pids(text: str, pids: dict[int, int], names: list[str]) -> tuple[str, int | None]:

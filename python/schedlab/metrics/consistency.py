@@ -60,7 +60,8 @@ class Expectations:
     #: Whether the policy declares that it leaves no CPU idle beside a task that may run there.
     work_conserving: bool = False
     latency_ns: int = 0  #: How long, by the host's own statement, a CPU may take to notice work.
-    exit_ns: int = 0  #: What its exit takes a task, during which the kernel and not the policy places it.
+    #: What its exit takes a task at most. Until it is over the kernel places it, unless the policy asks to.
+    exit_ns: int = 0
     tolerance_ns: int = 0  #: Error of the host's clock on one interval; 0 in virtual time.
     #: sequence of dict, shape (n_cpus,): `busy_ns`, `idle_ns` and `overhead_ns` as the host itself counted
     #: them.

@@ -26,7 +26,7 @@ from ..errors import SchedlabError, UnavailableError
 from ..files import write_bytes, write_files, write_json, write_text
 from ..hosts.choose import VIRTUAL
 from ..hosts.host import Host, Job
-from ..hosts.kinds import cost_ns, device_of
+from ..hosts.kinds import cost_ns, device_of, exit_ns
 from ..model import SCHEMA, Machine, RunSpec
 from ..policy.build import BuiltPolicy, find_compiler
 from ..policy.find import Policy, own_files
@@ -351,7 +351,7 @@ def _judge(
         # A course is followed in CPU time, which is no work where CPUs differ.
         device=device_of(job) if context.host.has_exact_work and not plan.machine.capacity else None,
         wakeup_ns=cost_ns(job, "wakeup_ns"),
-        exit_ns=cost_ns(job, "exit_ns"),
+        exit_ns=exit_ns(job, happens),
         on_tasks=on_tasks,
     )
 

@@ -20,7 +20,7 @@ from ..check.coverage import ranges
 from ..check.races import columns
 from ..check.save import Saved
 from ..check.search import Found, Report, Task
-from ..check.trial import PROPERTIES, STALLS, Finding
+from ..check.trial import PROPERTIES, Finding, seen_as
 from ..check.world import MS, World, to_toml
 from ..errors import SchedlabError
 from ..plots.gantt import draw_text
@@ -178,7 +178,9 @@ def _show_run(run: Path, finding: Finding) -> None:
     try:
         records, program = records_until_failure(run), program_of_run(run)
         chart = _chart(records, program.names if program else {}, finding.text)
-        stretch, lines = longest_wait_as_lines(records, program) if finding.broken in STALLS else (None, [])
+        stretch, lines = (
+            longest_wait_as_lines(records, program) if seen_as(finding.broken) == "stall" else (None, [])
+        )
         queued = queued_by(run, stretch.task, stretch.begin_ns) if stretch else ""
     except (SchedlabError, OSError, ValueError):
         return
