@@ -92,26 +92,37 @@ def test_others_have_what_is_left(policy, groups, tmp_path):
 def test_equal_tasks_have_equal_parts_of_a_quota(policy, groups, count, quota, period, cpus, tmp_path):
     """They are set aside one after the other, and put back so; a tick of 4 ms is longer than what there is."""
     text = group("a", quota, period=period) + task("x", "a", count)
-    path = tmp_path / "w.toml"
-    path.write_text(HEAD.replace("1ms", "4ms").replace("2s", "10s") + text)
-    result = schedlab.run(str(path), policy, set={f"{policy}.groups": groups}, cpus=cpus)
-    ran_ms = (result.tasks["run_ns"] / 1e6).to_list()
     expected_ms = 10_000 * float(quota[:-2]) / float(period[:-2]) / count
-    assert ran_ms == [pytest.approx(expected_ms, abs=25)] * count
+    assert (
+        of_ten_seconds(text, policy, groups, tmp_path, cpus) == [pytest.approx(expected_ms, abs=25)] * count
+    )
+
+
+@in_each_mode
+def test_equal_tasks_have_equal_parts_beside_another(policy, groups, tmp_path):
+    """The one that ran is set aside last, when the other has run for a slice. Under credit that has as many credits."""
+    text = group("a", "5ms", period="20ms") + task("x", "a", 3) + task("y")
+    *ran_ms, _ = of_ten_seconds(text, policy, groups, tmp_path)
+    assert max(ran_ms) - min(ran_ms) <= 25
+    assert sum(ran_ms) == pytest.approx(2500, rel=0.25 if policy == "credit" else 0.01)
 
 
 @pytest.mark.parametrize(("policy", "groups"), MODES[:-1])
 def test_groups_share_a_parents_quota_by_weight(policy, groups, tmp_path):
     """Under credit all have more credits than the quota lets them use, and take turns."""
     text = group("o", "50ms") + group("a", parent="o", weight=10) + group("b", parent="o", weight=1000)
+    text += task("x", "a", 3) + task("y", "b")
+    *few_ms, most_ms = of_ten_seconds(text, policy, groups, tmp_path)
+    assert most_ms == pytest.approx(4950, abs=50)
+    assert sum(few_ms) == pytest.approx(49.5, abs=25)
+
+
+def of_ten_seconds(text: str, policy: str, groups: str, tmp_path, cpus: int = 1) -> list[float]:
+    """CPU time of each task, in ms, with ticks of 4 ms."""
     path = tmp_path / "w.toml"
-    path.write_text(
-        HEAD.replace("1ms", "4ms").replace("2s", "20s") + text + task("x", "a", 3) + task("y", "b")
-    )
-    result = schedlab.run(str(path), policy, set={f"{policy}.groups": groups})
-    *few_ms, most_ms = (result.tasks["run_ns"] / 1e6).to_list()
-    assert most_ms == pytest.approx(9900, abs=50)
-    assert sum(few_ms) == pytest.approx(99, abs=40)
+    path.write_text(HEAD.replace("1ms", "4ms").replace("2s", "10s") + text)
+    result = schedlab.run(str(path), policy, set={f"{policy}.groups": groups}, cpus=cpus)
+    return (result.tasks["run_ns"] / 1e6).to_list()
 
 
 @in_each_mode

@@ -375,6 +375,9 @@ static void leave(struct task_struct *p, struct task_ctx *tc, bool is_asleep)
 static void count_out(struct task_struct *p, struct task_ctx *tc)
 {
 	struct mean *m = mean_for(queue_of(tc));
+	/* Others of its queue are aside already: what ran since was this task, or another that follows. */
+	bool follows = groups == GROUPS_TREE &&
+		       scx_bpf_dsq_nr_queued(GROUPS_MAX + tc->group.in) > 0;
 	u64 now_ns = scx_bpf_now();
 
 	if (!m)
@@ -382,7 +385,8 @@ static void count_out(struct task_struct *p, struct task_ctx *tc)
 	group_uncount(&tc->group, GROUP_ASIDE);
 	bpf_spin_lock(&eevdf_lock);
 	if (tc->state == GROUP_COUNTED)
-		displace(m, tc, mean_of_aside(m, now_ns), now_ns, GROUP_ASIDE);
+		displace(m, tc, follows ? m->aside_v : mean_of_aside(m, now_ns), now_ns,
+			 GROUP_ASIDE);
 	bpf_spin_unlock(&eevdf_lock);
 }
 
