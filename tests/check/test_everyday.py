@@ -35,7 +35,8 @@ def test_a_callback_without_end_is_waited_for_once_and_ends_its_batch(tmp_path, 
     monkeypatch.setattr(Laboratory, "try_alone", lambda self, world: alone.append(world) or real(self, world))
     batch = do_batch(task_of(tmp_path / "loops.bpf.c"), 0)
     assert len(batch.failed) > 5 and batch.n_worlds == 25 and batch.error is None
-    assert {"loops.bpf.c:7" in finding.text for _, finding in batch.failed} == {True}
+    # Which instruction of the loop the signal interrupts is the machine's choice.
+    assert all(re.search(r"loops\.bpf\.c:[78]", finding.text) for _, finding in batch.failed)
     assert len({finding.signature for _, finding in batch.failed}) == 1
     assert len(alone) == 1
 
