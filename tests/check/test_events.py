@@ -262,9 +262,14 @@ def test_who_has_disabled_migration_starves_beside_an_idle_cpu(simulator):
     hog = replace(HOG, role="hog", affinity=(1,))
     forker = Group("forker", (Phase("sleep", MS),), rounds=1, child_ns=MS, is_awaited=False)
     world = World(2, "", MS, (forker, locker, hog), events=(Event("pin", 1, 20 * MS, 40 * MS),))
+    # Here its only CPU is offline for a while: it goes to the other one, and may not go back.
+    hogs = tuple(replace(hog, affinity=(cpu,), arrival_ns=(1 - cpu) * 10 * MS) for cpu in (0, 1))
+    events = (Event("reload", 0, 200_000, 10 * MS), Event("pin", 0, 20 * MS, 200_000),
+              Event("pin", 0, 50 * MS, 200_000), Event("offline", 1, 500_000, 40 * MS))  # fmt: skip
     with task_of("fifo").laboratory() as laboratory:
-        assert laboratory.try_world(world).longest_wait_ns > 500 * MS
-        assert laboratory.try_world(world).finding is None
+        for each in (world, World(2, "", 10 * MS, hogs, events=events)):
+            assert laboratory.try_world(each).longest_wait_ns > 500 * MS
+            assert laboratory.try_world(each).finding is None
 
 
 def test_a_late_kick_holds_up_no_move_to_a_group_with_other_cpus(simulator):

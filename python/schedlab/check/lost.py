@@ -21,12 +21,18 @@ IDLE_SHARE = 0.9
 
 
 def is_lost(
-    text: str, records: Records, program: Program, *, limited: np.ndarray, may_leave_idle: bool
+    text: str,
+    records: Records,
+    program: Program,
+    *,
+    limited: np.ndarray,
+    may_leave_idle: bool,
+    may_be_elsewhere: bool,
 ) -> bool:
     """Whether the task that a stall is about had an idle CPU beside it while it waited; `records` end with the stall.
 
-    Where policies `may_leave_idle` a CPU beside a task that waits for another one, or it is not known which CPUs the
-    task may use, all of those have to be. `limited`, bool, shape (n_program_tasks,), says which tasks may be short
+    Where policies `may_leave_idle` a CPU beside a task that waits for another one, all that it may use have to be.
+    Where it `may_be_elsewhere` than its mask says, or that has changed, all of the machine. `limited`, bool, shape (n_program_tasks,), says which tasks may be short
     of a quota, of which others use up what one waits for.
     """
     found = _STALLED.search(text)
@@ -46,7 +52,9 @@ def is_lost(
     idle_ns = np.bincount(
         spans.cpu, np.where(spans.is_run, 0, np.maximum(within_ns, 0)), minlength=records.n_cpus
     )
-    allowed = program.affinity[pid - 1] if program.affinity else None
-    cpus = range(records.n_cpus) if allowed is None else allowed
-    were_idle = (idle_ns[cpu] > IDLE_SHARE * (end_ns - begin_ns) for cpu in cpus)
-    return all(were_idle) if may_leave_idle or program.has_mask_changed[pid - 1] else any(were_idle)
+    were_idle = idle_ns > IDLE_SHARE * (end_ns - begin_ns)
+    if may_be_elsewhere or program.has_mask_changed[pid - 1]:
+        return bool(were_idle.all())
+    if program.affinity and (allowed := program.affinity[pid - 1]) is not None:
+        were_idle = were_idle[[*allowed]]
+    return bool(were_idle.all() if may_leave_idle else were_idle.any())

@@ -496,14 +496,16 @@ class Laboratory:
         until_ns = outcome.answer.get("failed_at_ns", 0) - 1
         records = read_records(self._folder / "records.slr").until(until_ns)
         # Where CPUs interleave, one that was idle for a task may have taken another, and keep it: as with `work`.
-        # A task that has disabled migration waits for its CPU.
-        may_leave_idle = (
-            self.built.policy.work_conserving is False
-            or bool(world.interleaving)
-            or any(event.kind == "pin" for event in world.events)
+        may_leave_idle = self.built.policy.work_conserving is False or bool(world.interleaving)
+        return is_lost(
+            outcome.error or "",
+            records,
+            program,
+            limited=is_limited(program, _quota_objects(world)),
+            may_leave_idle=may_leave_idle,
+            # One that has disabled migration waits for its CPU, and one whose CPUs went offline may use all.
+            may_be_elsewhere=any(event.kind in ("pin", "offline") for event in world.events),
         )
-        limited = is_limited(program, _quota_objects(world))
-        return is_lost(outcome.error or "", records, program, limited=limited, may_leave_idle=may_leave_idle)
 
     def _of_verdict(self, verdict: dict[str, Any], horizon_ns: int) -> Finding | None:
         """What the records show."""
