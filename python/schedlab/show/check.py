@@ -144,10 +144,10 @@ def _show_found(found: Found, files: Saved, task: Task) -> None:
     if found.decided is not None:
         say(f"  {found.decided.sentence}")
     say(
-        f"  Found with {found.first.n_tasks} tasks on {_cpus(found.first)}; smallest: {small.world.n_tasks} on "
-        f"{_cpus(small.world)}, after {small.n_trials} trials in {small.seconds:.1f} s. Seen {found.n_seen} times."
+        f"  Found with {counted(found.first.n_tasks, 'task')} on {_cpus(found.first)}; smallest: {small.world.n_tasks} on "
+        f"{_cpus(small.world)}, after {counted(small.n_trials, 'trial')} in {small.seconds:.1f} s. Seen {counted(found.n_seen, 'time')}."
         if small.world.given is None
-        else f"  On {_cpus(small.world)}, seed {small.world.seed}. Seen {found.n_seen} times."
+        else f"  On {_cpus(small.world)}, seed {small.world.seed}. Seen {counted(found.n_seen, 'time')}."
     )
     # What is to be typed stays in one line, so that it can be copied.
     say(f"  Repeat it:   {escape(files.run_command)}", is_whole=True)
