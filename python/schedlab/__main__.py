@@ -22,8 +22,11 @@ def _end(number: int, frame: object) -> NoReturn:
 
 
 def _terminate(number: int, frame: object) -> NoReturn:
-    """As Ctrl-C, but once: `timeout` sends the signal to a process, and then to its group."""
-    signal.signal(number, signal.SIG_IGN)
+    """As Ctrl-C, but once: `timeout` sends the signal to a process, and then to its group.
+
+    It is not ignored from then on, since what is started to tidy up would ignore it, too.
+    """
+    signal.signal(number, lambda number, frame: None)
     raise KeyboardInterrupt
 
 
