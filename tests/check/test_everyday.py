@@ -67,7 +67,7 @@ def test_ctrl_c_while_a_world_is_made_smaller_keeps_the_smallest_so_far(simulato
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
-@pytest.mark.parametrize("pattern", ["*", "*/*/records.slr"])
+@pytest.mark.parametrize("pattern", ["schedlab-*/*", "schedlab-*/*/records.slr"])
 def test_what_ends_a_command_and_its_processes_leaves_no_files_of_theirs(
     root, simulator, tmp_path, name, pattern
 ):

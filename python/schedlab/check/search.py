@@ -455,6 +455,9 @@ def _search_in_processes(
                     on_progress(report)
                     if is_over():
                         break
+        except KeyboardInterrupt:
+            pool.end()
+            raise
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 

@@ -273,8 +273,10 @@ class _Pool:
     def __enter__(self) -> _Pool:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        if self._executor is not None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._executor is not None and kind is KeyboardInterrupt:
+            self._executor.end()
+        elif self._executor is not None:
             self._executor.shutdown(cancel_futures=True)
         self._folder.cleanup()
 

@@ -23,6 +23,7 @@ class ProcessPool(ProcessPoolExecutor):
     def __init__(
         self, n_processes: int, initializer: Callable[..., object] = bool, initargs: tuple[Any, ...] = ()
     ):
+        self._others = {*multiprocessing.active_children()}
         super().__init__(
             n_processes,
             mp_context=multiprocessing.get_context("spawn"),
@@ -39,6 +40,12 @@ class ProcessPool(ProcessPoolExecutor):
             return super().submit(work, *args, **kwargs)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    def end(self) -> None:
+        """End the processes at once, whatever they do, and wait for that."""
+        for process in {*multiprocessing.active_children()} - self._others:
+            process.kill()
+        self.shutdown(cancel_futures=True)
 
 
 def _begin(initializer: Callable[..., object], *args: Any) -> None:
