@@ -3,12 +3,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
-import subprocess
-import sys
-import time
 
 import pytest
 
@@ -64,33 +59,6 @@ def test_ctrl_c_while_a_world_is_made_smaller_keeps_the_smallest_so_far(simulato
         assert small.is_interrupted and small.n_trials == 12 and small.world.size < world.size
         monkeypatch.undo()
         assert laboratory.try_world(small.world).finding.signature == finding.signature
-
-
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
-@pytest.mark.parametrize("pattern", ["schedlab-*/*", "schedlab-*/*/records.slr"])
-def test_what_ends_a_command_and_its_processes_leaves_no_files_of_theirs(
-    root, simulator, tmp_path, name, pattern
-):
-    """As a terminal, and `timeout`, do: to the whole group, while its processes begin and when they work."""
-    folder = tmp_path / "temporary"
-    folder.mkdir()
-    with subprocess.Popen(
-        [sys.executable, "-m", "schedlab", "check", "rr", "--budget", "60s"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-        env=os.environ | {"PYTHONPATH": str(root / "python"), "TMPDIR": str(folder)},
-    ) as process:  # fmt: skip
-        end = time.monotonic() + 60
-        while not [*folder.glob(pattern)] and time.monotonic() < end and process.poll() is None:
-            time.sleep(0.01)
-        for _ in range(2):
-            os.killpg(process.pid, signal.Signals[name])
-            if name == "SIGINT":
-                break
-        said, errors = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "nterrupted" in said + errors
-    assert "Traceback" not in errors and "leaked" not in errors
-    assert not [*folder.iterdir()]
 
 
 def test_a_defect_of_schedlab_loses_nothing_that_was_found_before(simulator, monkeypatch):

@@ -16,12 +16,13 @@ Read next: world.py; cli/check.py, which prints the report.
 from __future__ import annotations
 
 import atexit
+import multiprocessing
 import os
 import random
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -29,7 +30,6 @@ from pathlib import Path
 from ..errors import SchedlabError
 from ..paths import cache_folder
 from ..policy.build import BuiltPolicy
-from ..runs.pool import ProcessPool
 from .avoid import DECIDED, Avoidable, avoidable
 from .coverage import Coverage, read_coverage
 from .races import n_switches, strategy
@@ -73,7 +73,7 @@ class Task:
     races: bool = False
     #: With `races`: each schedule of a window of each world is run, in place of one that is drawn.
     bound: Bound | None = None
-    coverage: Path | None = None  #: Folder in which it is noted what has run; laboratories' files, too.
+    coverage: Path | None = None  #: Folder in which it is noted what has run.
 
     @property
     def n_batch(self) -> int:
@@ -333,7 +333,7 @@ def search(
     `budget_seconds` on the wall clock include shrinking; `n_worlds_max` is rounded up to whole batches;
     `finds_all` goes on after the first failure; worlds of the `corpus` are tried first.
     """
-    with tempfile.TemporaryDirectory(prefix="schedlab-check-", ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(prefix="schedlab-coverage-") as folder:
         task = replace(task, coverage=Path(folder))
         report = _search(
             task, budget_seconds, n_worlds_max, n_processes, finds_all, corpus, only_corpus, on_progress
@@ -431,10 +431,11 @@ def _search_in_processes(
 ) -> None:
     """Hand out batches in their order, and take in what they find in that order."""
     begun = time.monotonic()
+    context = multiprocessing.get_context("spawn")
     next_out = next_in = 0
     pending: dict[int, Future[Batch]] = {}
     last = None if n_worlds_max is None else -(-n_worlds_max // task.n_batch)
-    with ProcessPool(n_processes) as pool:
+    with ProcessPoolExecutor(n_processes, mp_context=context) as pool:
         try:
             while not is_over():
                 while len(pending) < 2 * n_processes and (last is None or next_out < last):
@@ -455,9 +456,6 @@ def _search_in_processes(
                     on_progress(report)
                     if is_over():
                         break
-        except KeyboardInterrupt:
-            pool.end()
-            raise
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 

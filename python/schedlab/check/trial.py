@@ -207,7 +207,7 @@ class Laboratory:
         self._has_promises = any((built.policy.shares, built.policy.priority, built.policy.latency))
         self.never_worse = never_worse
         self._host = SimHost()
-        self._folder = Path(tempfile.mkdtemp(prefix="schedlab-check-", dir=coverage))
+        self._folder = Path(tempfile.mkdtemp(prefix="schedlab-check-"))
         self._session = self._host.session(timeout_seconds=RUN_SECONDS)
         self._others = self._host.session(timeout_seconds=RUN_SECONDS)
         self._interleaving = self._host.session(timeout_seconds=RUN_SECONDS)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import EXIT_CHECK_FAILED, EXIT_INTERRUPTED, UnavailableError, UsageError, did_you_mean
+from ..errors import EXIT_CHECK_FAILED, UnavailableError, UsageError, did_you_mean
 from ..files import write_asked
 from ..units import counted, parse_duration
 from .answer import print_json, show_state
@@ -108,8 +108,8 @@ def check(
         print_json(_as_json(report, task, saved))
     else:
         show_report(report, task, saved)
-    if report.found or report.is_interrupted:
-        raise typer.Exit(EXIT_CHECK_FAILED if report.found else EXIT_INTERRUPTED)
+    if report.found:
+        raise typer.Exit(EXIT_CHECK_FAILED)
 
 
 def _also_held(policy: Policy, found: set[str]) -> frozenset[str]:

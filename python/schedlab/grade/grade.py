@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import multiprocessing
 import os
 import re
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -30,7 +30,6 @@ from ..errors import SchedlabError, UsageError
 from ..files import write_text
 from ..hosts.choose import unavailable_reason
 from ..policy.wasm_build import simulator_module
-from ..runs.pool import ProcessPool
 from . import kernel
 from .assignment import Assignment
 from .decide import Outcome, decide_all
@@ -267,18 +266,14 @@ class _Pool:
     def __init__(self, assignment: Assignment, secret: bytes):
         self.n_workers = os.cpu_count() or 1
         self._given = assignment, secret
-        self._executor: ProcessPool | None = None
-        self._folder = tempfile.TemporaryDirectory(prefix="schedlab-grade-", ignore_cleanup_errors=True)
+        self._executor: ProcessPoolExecutor | None = None
 
     def __enter__(self) -> _Pool:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if self._executor is not None and kind is KeyboardInterrupt:
-            self._executor.end()
-        elif self._executor is not None:
+    def __exit__(self, *_: object) -> None:
+        if self._executor is not None:
             self._executor.shutdown(cancel_futures=True)
-        self._folder.cleanup()
 
     def submit(
         self, policy: str, works: Sequence[tuple[str, Sequence[int]]], *, is_trusted: bool
@@ -296,10 +291,13 @@ class _Pool:
         """Have counter-examples looked for."""
         return self._start().submit(do_examples, policy, failures)
 
-    def _start(self) -> ProcessPool:
+    def _start(self) -> ProcessPoolExecutor:
         if self._executor is None:
-            self._executor = ProcessPool(
-                self.n_workers, start_worker, (*self._given, Path(self._folder.name))
+            self._executor = ProcessPoolExecutor(
+                self.n_workers,
+                mp_context=multiprocessing.get_context("spawn"),
+                initializer=start_worker,
+                initargs=self._given,
             )
         return self._executor
 

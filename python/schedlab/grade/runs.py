@@ -115,10 +115,10 @@ def _needs(tests: Sequence[Test]) -> Needs:
 class Bench:
     """What one process needs to run policies on variants; to be closed."""
 
-    def __init__(self, assignment: Assignment, secret: bytes, folder: Path | None = None):
+    def __init__(self, assignment: Assignment, secret: bytes):
         self.assignment = assignment
         self._secret = secret
-        self._folder = Path(tempfile.mkdtemp(prefix="schedlab-grade-", dir=folder))
+        self._folder = Path(tempfile.mkdtemp(prefix="schedlab-grade-"))
         self._programs: dict[tuple[str, int], tuple[Program, list[str], Path]] = {}
         timeout = assignment.timeout_seconds
         self._sandbox = WasmHost(LIMITS).session(timeout_seconds=timeout)
@@ -335,12 +335,12 @@ def _marks(timeline: Timeline) -> list[int]:
 _bench: Bench | None = None
 
 
-def start_worker(assignment: Assignment, secret: bytes, folder: Path) -> None:
-    """Make the bench of this process; its files are in the caller's `folder`, who removes them should it be killed."""
+def start_worker(assignment: Assignment, secret: bytes) -> None:
+    """Make the bench of this process."""
     global _bench
     import atexit
 
-    _bench = Bench(assignment, secret, folder)
+    _bench = Bench(assignment, secret)
     atexit.register(_bench.close)
 
 
