@@ -82,7 +82,7 @@ static void forget_cgroup(struct sl_cgroup *g)
 static int alloc_cgroups(void)
 {
 	sl_core.cgroups = sl_host_alloc(SL_CGROUPS_MAX * sizeof(struct sl_cgroup));
-	if (!sl_core.cgroups)
+	if (!sl_core.cgroups || alloc_kept_masks())
 		return -ENOMEM;
 	publish_cgroup(add_cgroup(NULL, "", 100));
 	return 0;

@@ -144,21 +144,10 @@ void sl_task_leave_group(struct sl_task *t)
 	end_change(t, begin_change(t));
 }
 
-/* @t has one mask and gets its equal, whose owner is another. Context: see begin_change(). */
-static void replace_mask(struct sl_task *t, const struct cpumask *mask, u32 nr)
-{
-	struct sl_cpu *cpu;
-	u8 state;
-
-	while (cpu = lock_cpu_of(t, &state), state == SL_TASK_WAKING) {
-		sl_unlock(&cpu->lock);
-		sl_host_relax();
-	}
-	set_mask(t, mask, nr);
-	sl_unlock(&cpu->lock);
-}
-
-/* A mask that @t has already is no change, and leaves its queue alone (S17). */
+/*
+ * A mask that @t has already is no change, and leaves its queue alone (S17). Context: @mask stays
+ * as it is for as long as the core: a policy may read it on any CPU, without a lock.
+ */
 static void set_cpus_allowed(struct sl_task *t, const struct cpumask *mask)
 {
 	struct change c;
@@ -172,7 +161,7 @@ static void set_cpus_allowed(struct sl_task *t, const struct cpumask *mask)
 	if (!t->is_attached)
 		return set_mask(t, mask, nr);
 	if (mask_equal(READ_ONCE(t->p.cpus_ptr), mask))
-		return replace_mask(t, mask, nr);
+		return;
 	c = begin_change(t);
 	set_mask(t, mask, nr);
 	SL_CALL_OP(sl_this_cpu(), set_cpumask, t, &t->p, mask);
@@ -182,22 +171,26 @@ static void set_cpus_allowed(struct sl_task *t, const struct cpumask *mask)
 /**
  * sl_task_set_affinity - the CPUs that a task asks for, as by sched_setaffinity()
  * @t: set up
- * @mask: at least one CPU of this machine; it must stay as long as the task uses it
+ * @mask: at least one CPU of this machine; copied, and that stays as long as the core
  *
- * It gets those of them that its cgroup has (S49), and keeps @mask for when it is in
+ * It gets those of them that its cgroup has (S49), and keeps them all for when it is in
  * another one. A task whose migration is disabled stays where it is until that ends.
  *
  * Context: no lock held, any CPU.
- * Return: 0, or -EINVAL: its cgroup has none of them, and nothing is changed.
+ * Return: 0; -EINVAL: its cgroup has none of them; -ENOMEM. Then nothing is changed.
  */
 int sl_task_set_affinity(struct sl_task *t, const struct cpumask *mask)
 {
 	const struct cpumask *cpus = cpuset_cpus(t->p.cgroups->dfl_cgrp);
-	const struct cpumask *allowed = asked_cpus(mask, cpus);
+	const struct cpumask *user = try_keep_mask(mask);
+	const struct cpumask *allowed;
 
+	if (!user)
+		return -ENOMEM;
+	allowed = asked_cpus(user, cpus);
 	if (!allowed)
 		return -EINVAL;
-	WRITE_ONCE(t->user_mask, mask);
+	WRITE_ONCE(t->user_mask, user);
 	set_cpus_allowed(t, allowed);
 	return 0;
 }

@@ -66,10 +66,15 @@ struct sl_dsq {
 	struct sl_dsq *next; /* in its bucket, or free; tables_lock protects it */
 };
 
-/* Of cpuset.c: CPUs that tasks share; it stays as long as the core. */
-struct sl_mask {
-	struct sl_mask *next;
-	struct cpumask cpus;
+/*
+ * Of cpuset.c: masks that tasks share, as long as the core stays. A block is a page. The
+ * first comes with the core and has room for all masks of four CPUs.
+ */
+#define SL_MASKS_PER_BLOCK 31
+struct sl_masks {
+	struct sl_masks *next;
+	u32 nr;
+	struct cpumask cpus[SL_MASKS_PER_BLOCK];
 };
 
 struct sl_cgroup {
@@ -233,7 +238,7 @@ struct sl_core {
 	const struct sl_policy *policy ____cacheline_aligned;
 
 	struct sl_cgroup *cgroups; /* [SL_CGROUPS_MAX]; see cgroup.c */
-	struct sl_mask *masks;	   /* see cpuset.c; tables_lock protects it */
+	struct sl_masks *masks;	   /* see cpuset.c; tables_lock protects it */
 	u32 nr_cgroups;		   /* that were ever made; atomic */
 
 	u64 nr_dumps;	  /* atomic: in progress */

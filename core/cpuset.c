@@ -31,34 +31,72 @@ static bool mask_equal(const struct cpumask *a, const struct cpumask *b)
 	return true;
 }
 
-/* The mask that stays, with the CPUs of @cpus. Context: no queue is locked. */
-static const struct cpumask *keep_mask(const struct cpumask *cpus)
+static int alloc_kept_masks(void)
 {
-	struct sl_mask *m;
+	struct sl_masks *block = sl_host_alloc(sizeof(*block));
+
+	if (!block)
+		return -ENOMEM;
+	block->next = sl_core.masks;
+	sl_core.masks = block;
+	return 0;
+}
+
+/* Context: tables_lock held. */
+static const struct cpumask *find_kept_mask(const struct cpumask *cpus)
+{
+	for (const struct sl_masks *block = sl_core.masks; block; block = block->next) {
+		for (u32 i = 0; i < block->nr; i++) {
+			if (mask_equal(&block->cpus[i], cpus))
+				return &block->cpus[i];
+		}
+	}
+	return NULL;
+}
+
+/* Context: tables_lock held. Return: NULL: no memory. */
+static const struct cpumask *add_kept_mask(const struct cpumask *cpus)
+{
+	struct cpumask *mask;
+
+	if (sl_core.masks->nr == SL_MASKS_PER_BLOCK && alloc_kept_masks())
+		return NULL;
+	mask = &sl_core.masks->cpus[sl_core.masks->nr++];
+	for (u32 i = 0; i < nr_mask_words(); i++)
+		mask->bits[i] = cpus->bits[i] & sl_core.possible.bits[i];
+	return mask;
+}
+
+/* A mask that stays, with those of @cpus that exist; NULL: no memory. Context: no queue locked. */
+static const struct cpumask *try_keep_mask(const struct cpumask *cpus)
+{
+	const struct cpumask *mask;
 
 	if (mask_equal(cpus, &sl_core.possible))
 		return &sl_core.possible;
 	sl_lock(&sl_core.tables_lock);
-	for (m = sl_core.masks; m && !mask_equal(&m->cpus, cpus);)
-		m = m->next;
-	if (!m) {
-		m = sl_host_alloc(sizeof(*m));
-		SL_ASSERT(m);
-		m->cpus = *cpus;
-		m->next = sl_core.masks;
-		sl_core.masks = m;
-	}
+	mask = find_kept_mask(cpus);
+	if (!mask)
+		mask = add_kept_mask(cpus);
 	sl_unlock(&sl_core.tables_lock);
-	return &m->cpus;
+	return mask;
+}
+
+static const struct cpumask *keep_mask(const struct cpumask *cpus)
+{
+	const struct cpumask *mask = try_keep_mask(cpus);
+
+	SL_ASSERT(mask);
+	return mask;
 }
 
 static void free_kept_masks(void)
 {
-	struct sl_mask *m;
+	struct sl_masks *block;
 
-	while ((m = sl_core.masks)) {
-		sl_core.masks = m->next;
-		sl_host_free(m, sizeof(*m));
+	while ((block = sl_core.masks)) {
+		sl_core.masks = block->next;
+		sl_host_free(block, sizeof(*block));
 	}
 }
 

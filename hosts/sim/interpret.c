@@ -324,18 +324,17 @@ static void set_attr(struct sim_task *t, u32 key, u64 value)
 static void change(struct sim_task *t, const struct sl_program_op *step)
 {
 	struct sim_task *changed = step->a == SL_PROGRAM_NONE ? t : &sim.tasks[step->a];
-	const struct cpumask *mask;
+	struct cpumask mask;
 
 	if (step->slot != SL_CHANGE_AFFINITY) {
 		set_attr(changed, step->slot, step->b);
 		return;
 	}
-	mask = sim_mask(step->b >> 32, (u32)step->b);
-	if (!mask)
+	if (!sim_mask(&mask, step->b >> 32, (u32)step->b))
 		sim_fail("usage", t->core.p.pid,
 			 "%s[%d] sets a mask that has none of the %u CPUs of this run",
 			 t->core.p.comm, t->core.p.pid, sim.options->nr_cpus);
-	else if (sl_task_set_affinity(&changed->core, mask))
+	else if (sl_task_set_affinity(&changed->core, &mask))
 		sim_fail("program", t->core.p.pid,
 			 "%s[%d] sets a mask that has none of the CPUs of %s[%d]'s group (EINVAL)",
 			 t->core.p.comm, t->core.p.pid, changed->core.p.comm, changed->core.p.pid);

@@ -215,7 +215,6 @@ struct sim {
 	u32 nr_arrivals;
 	u32 next_arrival;
 	struct sl_object *objects;
-	struct sim_mask *masks; /* of worker.c */
 	struct cgroup **groups; /* by object; NULL where it is no group */
 	struct sim_cpu *cpus;
 	const u16 *llc, *node; /* numbers by CPU; NULL: one for all */
@@ -369,7 +368,7 @@ int sim_serve(const struct sim_options *defaults);
 void sim_report_death(const struct sim_options *options, int status);
 int sim_worker(struct sim_options *options, int out_fd);
 const struct sim_result *sim_simulate(struct sim_options *options, int out_fd);
-const struct cpumask *sim_mask(u32 first, u32 nr_words);
+bool sim_mask(struct cpumask *mask, u32 first, u32 nr_words);
 void sim_worker_report(const char *kind, const char *what, u64 policy_offset);
 
 #endif

@@ -66,45 +66,33 @@ static int by_arrival(const void *a, const void *b)
 	return i < j ? -1 : i > j;
 }
 
-/* What tasks have, or have changed to; it stays, as a task keeps a pointer to its mask. */
-struct sim_mask {
-	struct sim_mask *next;
-	struct cpumask cpus;
-	u32 first;
-	bool has_any;
-};
-
-/* Return: the CPUs of a mask in the program's values that exist; NULL: there are none. */
-const struct cpumask *sim_mask(u32 first, u32 nr_words)
+/*
+ * sim_mask - a mask of the program's values
+ * @mask: gets those of its CPUs that exist
+ *
+ * Return: whether there are any.
+ */
+bool sim_mask(struct cpumask *mask, u32 first, u32 nr_words)
 {
+	const struct cpumask *possible = scx_bpf_get_possible_cpumask();
 	const u64 *words = sl_program_values(sim.program) + first;
-	struct sim_mask *m = sim.masks;
+	u64 any = 0;
 
-	while (m && m->first != first)
-		m = m->next;
-	if (!m) {
-		m = calloc(1, sizeof(*m));
-		SL_ASSERT(m);
-		m->first = first;
-		m->next = sim.masks;
-		sim.masks = m;
-		for (u32 cpu = 0; cpu < sim.options->nr_cpus && cpu / 64 < nr_words; cpu++) {
-			u64 bit = words[cpu / 64] & 1ULL << (cpu % 64);
-
-			m->cpus.bits[cpu / 64] |= bit;
-			m->has_any |= bit;
-		}
+	*mask = (struct cpumask){ 0 };
+	for (u32 i = 0; i < nr_words && i < SL_MASK_WORDS; i++) {
+		mask->bits[i] = words[i] & possible->bits[i];
+		any |= mask->bits[i];
 	}
-	return m->has_any ? &m->cpus : NULL;
+	return any;
 }
 
 /* Restrict @t to the CPUs of the program's mask that exist. */
 static void set_affinity(struct sim_task *t, const struct sl_program_task *pt)
 {
-	const struct cpumask *mask = sim_mask(pt->affinity, pt->affinity_words);
+	struct cpumask mask;
 
-	if (mask)
-		sl_task_set_affinity(&t->core, mask);
+	if (sim_mask(&mask, pt->affinity, pt->affinity_words))
+		sl_task_set_affinity(&t->core, &mask);
 	else
 		sim_fail("usage", 0, "task '%s' may run on none of the %u CPUs of this run",
 			 sl_program_string(sim.program, pt->name), sim.options->nr_cpus);

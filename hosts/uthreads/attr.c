@@ -80,29 +80,14 @@ void ut_bind(struct ut_thread *t, bool is_bound)
 	sl_unlock(&t->lock);
 }
 
-/*
- * The mask stays with the place: a policy may be looking at the last one. A
- * thread that lives needs another one, since it may be in use.
- */
-static struct cpumask *make_mask(struct ut_thread *t, const struct ut_attr *attr)
+/* Return: 0; -ENOMEM; -EINVAL: the thread's cgroup has none of the CPUs. */
+static int give_affinity(struct ut_thread *t, const struct ut_attr *attr)
 {
-	struct cpumask *mask = t->own_mask;
+	struct cpumask mask = { 0 };
 
-	if (!mask)
-		mask = sl_host_alloc(2 * sizeof(*mask));
-	if (!mask)
-		return NULL;
-	t->own_mask = mask;
-	if (READ_ONCE(t->core.user_mask) == mask)
-		mask++;
-	for (u32 w = 0; w < (ut.nr_cpus + 63) / 64; w++) {
-		unsigned long word = 0;
-
-		for (u32 i = 0; i < 64 && w * 64 + i < ut.nr_cpus; i++)
-			word |= (unsigned long)has_cpu(attr, w * 64 + i) << i;
-		WRITE_ONCE(mask->bits[w], word);
-	}
-	return mask;
+	for (u32 i = 0; i < ut.nr_cpus; i++)
+		mask.bits[i / 64] |= (unsigned long)has_cpu(attr, i) << (i % 64);
+	return sl_task_set_affinity(&t->core, &mask);
 }
 
 /* What was given, but for the priority, which inherit.c keeps, and the affinity, which the core does. */
@@ -128,7 +113,6 @@ int ut_attr_give(struct ut_thread *t, const struct ut_attr *attr)
 		.deadline_ns = attr->deadline_ns,
 		.burst_ns = attr->burst_ns,
 	};
-	struct cpumask *mask;
 
 	for (u32 i = 0; i < NR_FIELDS; i++) {
 		if ((attr->given & 1U << i) && fields[i].key != TASK_ATTR_WEIGHT)
@@ -138,18 +122,13 @@ int ut_attr_give(struct ut_thread *t, const struct ut_attr *attr)
 	remember(t, attr);
 	if (attr->given & UT_GIVES_WEIGHT)
 		sl_task_set_weight(&t->core, attr->weight);
-	if (attr->affinity) {
-		mask = make_mask(t, attr);
-		if (!mask)
-			return -ENOMEM;
-		sl_task_set_affinity(&t->core, mask);
-	}
+	if (attr->affinity && give_affinity(t, attr) == -ENOMEM)
+		return -ENOMEM;
 	return sl_task_give_attrs(&t->core, &given);
 }
 
 static int change(struct ut_thread *t, const struct ut_attr *attr)
 {
-	struct cpumask *mask;
 	int err = 0;
 
 	if (attr->given & UT_GIVES_PRIORITY)
@@ -159,12 +138,7 @@ static int change(struct ut_thread *t, const struct ut_attr *attr)
 		if (attr->given & 1U << i)
 			err = sl_task_set_attr(&t->core, fields[i].key, value_of(attr, &fields[i]));
 	}
-	if (err || !attr->affinity)
-		return err;
-	mask = make_mask(t, attr);
-	if (!mask)
-		return -ENOMEM;
-	return sl_task_set_affinity(&t->core, mask);
+	return err || !attr->affinity ? err : give_affinity(t, attr);
 }
 
 static int set_attr(ut_id id, const struct ut_attr *attr)

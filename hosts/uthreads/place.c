@@ -41,9 +41,6 @@ void ut_threads_exit(void)
 {
 	u64 threads_bytes = (u64)ut.threads_max * sizeof(struct ut_thread);
 
-	/* A place keeps the masks of its first thread that had an affinity. */
-	for (u32 i = 0; ut.threads && i < ut.nr_threads_used; i++)
-		sl_host_free(ut.threads[i].own_mask, 2 * sizeof(struct cpumask));
 	sl_host_free(ut.threads, threads_bytes < 65536 ? 65536 : threads_bytes);
 	sl_host_free(ut.slot_of_pid, (ut.pid_mask + 1ULL) * sizeof(u32));
 	ut.threads = NULL;

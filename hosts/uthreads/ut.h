@@ -131,7 +131,6 @@ struct ut_thread {
 	int answer;		  /* from the waker that took it out; before, in a channel's */
 				  /* queue, its number of arrival */
 	struct ut_attr attr;	  /* what was given to it */
-	struct cpumask *own_mask; /* two: where core.user_mask may point */
 	s32 priority;		  /* in effect: given, or inherited */
 	ut_mutex *held;		  /* its mutexes */
 	struct ut_slot *slots;	  /* [UT_KEYS_MAX] or NULL */

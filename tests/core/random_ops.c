@@ -150,13 +150,9 @@ static void spawn(s32 parent_pid)
 	run.slots[slot] = t;
 	pthread_mutex_unlock(&run.slots_lock);
 	if (!run.policy->no_affinity && !fake_below(4)) {
-		const struct cpumask *mask = &run.masks[1 + fake_below(run.nr_masks - 1)];
-		s32 nr_allowed = 0;
+		u32 mask = 1 + fake_below(run.nr_masks - 1);
 
-		for (u32 i = 0; i < run.nr_cpus; i++)
-			nr_allowed += sl_mask_test(mask, i);
-		WRITE_ONCE(t->core.p.cpus_ptr, mask);
-		WRITE_ONCE(t->core.p.nr_cpus_allowed, nr_allowed);
+		sl_task_set_affinity(&t->core, &run.masks[mask]);
 	}
 	__atomic_fetch_add(&run.nr_alive, 1, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&run.nr_spawned, 1, __ATOMIC_RELAXED);

@@ -121,8 +121,8 @@ void unit_end(void)
 {
 	sl_policy_disable(false);
 	/* Masks stay as long as the core: a task may have one. */
-	for (struct sl_mask *m = sl_core.masks; m; m = m->next)
-		core_bytes += sizeof(*m);
+	for (struct sl_masks *block = sl_core.masks->next; block; block = block->next)
+		core_bytes += sizeof(*block);
 	CHECK(fake.alloc_bytes == core_bytes, "the policy left %lld bytes",
 	      (long long)(fake.alloc_bytes - core_bytes));
 	sl_core_exit();

@@ -504,7 +504,7 @@ TEST(a_change_kicks_no_cpu)
 TEST(affinity_waits_for_migration)
 {
 	/* CPU 1; there is no CPU 2. */
-	static const struct cpumask second = { { 2 | 4 } };
+	struct cpumask second = { { 2 | 4 } };
 	struct unit_task *t, *other;
 
 	unit_machine(2);
@@ -518,7 +518,9 @@ TEST(affinity_waits_for_migration)
 	fake_migrate_disable(&t->core);
 	fake_cpu = 1;
 	sl_task_set_affinity(&t->core, &second);
-	CHECK(!fake.cpus[0].is_kicked && t->core.p.cpus_ptr == &second);
+	/* What it is called with may go: a policy reads what the core keeps, at any time. */
+	second.bits[0] = 1;
+	CHECK(!fake.cpus[0].is_kicked && t->core.p.cpus_ptr->bits[0] == 2);
 	CHECK(t->core.p.nr_cpus_allowed == 1);
 	/* It makes way, waits, sleeps, is changed, and comes back to CPU 0. */
 	other = unit_start(1);
@@ -549,5 +551,36 @@ TEST(affinity_waits_for_migration)
 	CHECK(t->core.cpu == 1 && sl_core.cpus[0].curr != &t->core);
 	unit_run_to_end();
 	CHECK(t->core.last_cpu == 1);
+	unit_end();
+}
+
+TEST(equal_affinities_are_one_mask)
+{
+	enum { NR = 64, NR_MASKS = 3 * SL_MASKS_PER_BLOCK };
+	const struct cpumask *kept[NR_MASKS];
+	struct unit_task *t;
+
+	unit_machine(NR);
+	t = unit_attach(1);
+	for (u64 i = 0; i < 2 * NR_MASKS; i++) {
+		struct cpumask mask = { { 1 + i % NR_MASKS } };
+
+		/* CPU 64, which this machine has not, is no part of what is asked for. */
+		mask.bits[1] = i & 1;
+		CHECK(!sl_task_set_affinity(&t->core, &mask));
+		CHECK(t->core.p.cpus_ptr->bits[0] == 1 + i % NR_MASKS && !t->core.p.cpus_ptr->bits[1]);
+		if (i < NR_MASKS)
+			kept[i] = t->core.p.cpus_ptr;
+		CHECK(t->core.p.cpus_ptr == kept[i % NR_MASKS]);
+	}
+	/* No memory for a block more: only what is kept already can be had. */
+	fake.alloc_fail_after = 0;
+	CHECK(sl_task_set_affinity(&t->core, &(struct cpumask){ { 1ULL << 63 } }) == -ENOMEM);
+	CHECK(t->core.user_mask == t->core.p.cpus_ptr && t->core.user_mask == kept[NR_MASKS - 1]);
+	CHECK(!sl_task_set_affinity(&t->core, &(struct cpumask){ { 7 } }));
+	CHECK(t->core.p.cpus_ptr == kept[6]);
+	fake.alloc_fail_after = ~0ULL;
+	here_start(&t->core, SCX_WAKE_FORK, 0);
+	unit_run_to_end();
 	unit_end();
 }

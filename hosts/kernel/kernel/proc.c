@@ -233,10 +233,8 @@ static void inherit(struct proc *p, struct proc *parent)
 	}
 	p->nice = parent->nice;
 	sl_task_inherit(&p->task, &parent->task);
-	if (parent->task.p.nr_cpus_allowed < (s32)nr_cpus) {
-		WRITE_ONCE(p->masks[0].bits[0], parent->task.p.cpus_ptr->bits[0]);
-		sl_task_set_affinity(&p->task, &p->masks[0]);
-	}
+	if (parent->task.p.nr_cpus_allowed < (s32)nr_cpus)
+		sl_task_set_affinity(&p->task, parent->task.p.cpus_ptr);
 }
 
 int kfork(bool is_held)

@@ -65,7 +65,6 @@ struct proc {
 	struct fp_state fp;
 	void (*start)(void);	 /* kernel code to begin with; NULL: its frame */
 	struct timer timer;	 /* of sleep_until(), and of release() before it starts */
-	struct cpumask masks[2]; /* task.p.cpus_ptr is one of them, or the one of all */
 	s32 nice;		 /* -20..19 */
 	struct lab_proc lab;	 /* the laboratory's; not inherited */
 

@@ -127,25 +127,22 @@ uint64 sys_getattr(void)
 uint64 sys_setaffinity(void)
 {
 	int nr_words = arg_int(2);
-	u64 all = (1ULL << nr_cpus) - 1;
-	u64 cpus = 0;
+	struct cpumask mask = { 0 };
 	struct proc *p;
+	int err = 0;
 
-	if (nr_words < 1 || nr_words > SL_MASK_WORDS || copyin(&cpus, arg_u64(1), sizeof(cpus)) ||
-	    !(cpus & all))
+	if (nr_words < 1 || nr_words > SL_MASK_WORDS ||
+	    copyin(mask.bits, arg_u64(1), sizeof(mask.bits[0])))
+		return SYS_ERROR;
+	mask.bits[0] &= (1ULL << nr_cpus) - 1;
+	if (!mask.bits[0])
 		return SYS_ERROR;
 	acquire(&family_lock);
 	p = proc_meant(arg_int(0));
-	if (p && p->state == PROC_LIVE) {
-		/* A policy may trust the present one until @p is off its queue. */
-		struct cpumask *mask = &p->masks[p->task.p.cpus_ptr == p->masks];
-
-		cpus &= all;
-		WRITE_ONCE(mask->bits[0], cpus);
-		sl_task_set_affinity(&p->task, mask);
-	}
+	if (p && p->state == PROC_LIVE)
+		err = sl_task_set_affinity(&p->task, &mask);
 	release(&family_lock);
-	return p ? 0 : SYS_ERROR;
+	return p && !err ? 0 : SYS_ERROR;
 }
 
 /* ---- policies -------------------------------------------------------------- */
