@@ -121,20 +121,20 @@ struct ut_thread {
 	/* What it waits for, for people and for ut_exit(). */
 	u8 wait; /* enum ut_wait */
 	const void *wait_object;
-	u64 wake_ns;		  /* it sleeps until then */
-	u64 deadline_ns;	  /* no call of its waits longer; UT_NEVER */
-	u32 heap_idx;		  /* its place among a CPU's sleepers; atomic */
-	s32 heap_cpu;		  /* whose */
-	bool is_cancelled;	  /* atomic */
-	struct ut_queue *queue;	  /* of waiters; NULL: taken out; atomic */
-	void *message;		  /* where to, or from where, while it waits */
-	int answer;		  /* from the waker that took it out; before, in a channel's */
-				  /* queue, its number of arrival */
-	struct ut_attr attr;	  /* what was given to it */
-	s32 priority;		  /* in effect: given, or inherited */
-	ut_mutex *held;		  /* its mutexes */
-	struct ut_slot *slots;	  /* [UT_KEYS_MAX] or NULL */
-	struct ut_thread *next;	  /* on one list: of waiters, free ones, ... */
+	u64 wake_ns;		/* it sleeps until then */
+	u64 deadline_ns;	/* no call of its waits longer; UT_NEVER */
+	u32 heap_idx;		/* its place among a CPU's sleepers; atomic */
+	s32 heap_cpu;		/* whose */
+	bool is_cancelled;	/* atomic */
+	struct ut_queue *queue; /* of waiters; NULL: taken out; atomic */
+	void *message;		/* where to, or from where, while it waits */
+	int answer;		/* from the waker that took it out; before, in a channel's */
+				/* queue, its number of arrival */
+	struct ut_attr attr;	/* what was given to it */
+	s32 priority;		/* in effect: given, or inherited */
+	ut_mutex *held;		/* its mutexes */
+	struct ut_slot *slots;	/* [UT_KEYS_MAX] or NULL */
+	struct ut_thread *next; /* on one list: of waiters, free ones, ... */
 	struct ut_thread *prev;
 } __attribute__((aligned(64)));
 

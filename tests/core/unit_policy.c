@@ -568,7 +568,8 @@ TEST(equal_affinities_are_one_mask)
 		/* CPU 64, which this machine has not, is no part of what is asked for. */
 		mask.bits[1] = i & 1;
 		CHECK(!sl_task_set_affinity(&t->core, &mask));
-		CHECK(t->core.p.cpus_ptr->bits[0] == 1 + i % NR_MASKS && !t->core.p.cpus_ptr->bits[1]);
+		CHECK(t->core.p.cpus_ptr->bits[0] == 1 + i % NR_MASKS &&
+		      !t->core.p.cpus_ptr->bits[1]);
 		if (i < NR_MASKS)
 			kept[i] = t->core.p.cpus_ptr;
 		CHECK(t->core.p.cpus_ptr == kept[i % NR_MASKS]);

@@ -63,10 +63,10 @@ struct proc {
 	struct inode *cwd;
 	bool uses_fp; /* fp holds its registers while it does not run */
 	struct fp_state fp;
-	void (*start)(void);	 /* kernel code to begin with; NULL: its frame */
-	struct timer timer;	 /* of sleep_until(), and of release() before it starts */
-	s32 nice;		 /* -20..19 */
-	struct lab_proc lab;	 /* the laboratory's; not inherited */
+	void (*start)(void); /* kernel code to begin with; NULL: its frame */
+	struct timer timer;  /* of sleep_until(), and of release() before it starts */
+	s32 nice;	     /* -20..19 */
+	struct lab_proc lab; /* the laboratory's; not inherited */
 
 	/* Any hart may look: */
 	bool killed;	    /* to end when it leaves the kernel; atomic */
