@@ -14,7 +14,6 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -22,10 +21,10 @@ from schedlab.check.search import Report, Task, do_batch, search, smallest_first
 from schedlab.check.shrink import shrink, simpler_worlds
 from schedlab.check.trial import PROPERTIES, Finding, broken_by
 from schedlab.check.world import MS, Group, Phase, World, change_world, draw_world, slice_of, to_toml
+from schedlab.cli.app import main
 from schedlab.policy.build import build_policy
 from schedlab.policy.find import load_policy
 from schedlab.program.compiler import compile_workload
-from schedlab.show.check import show_report
 from schedlab.workload.spec import parse_workload
 
 BUGS = Path(__file__).resolve().parent / "bugs"
@@ -366,10 +365,31 @@ def test_command_writes_a_workload_that_fails_in_run_and_replay(found):
     assert sound.returncode == 0 and "No counter-example" in " ".join(sound.stdout.split())
 
 
-def test_a_budget_too_short_for_one_world_is_said(capsys):
-    task = SimpleNamespace(built=SimpleNamespace(policy=SimpleNamespace(name="rr")))
-    show_report(Report(seconds=2.0), task, [])
-    assert capsys.readouterr().out == "No world was tried for rr in 2 s: give more with --budget.\n"
+NOTHING = "no world was tried for rr in 2 s: give more with --budget"
+ENDS = {
+    "no time": (Report(seconds=2.0), 2, NOTHING),
+    "no world": (Report(seconds=0.1, is_interrupted=True), 130, "Interrupted before a world was tried for rr."),
+    "some": (Report(seconds=9.0, n_worlds=12, is_interrupted=True), 130, "Interrupted: what was found until then"),
+    "all": (Report(seconds=9.0, n_worlds=12), 0, "No counter-example for rr in 12 worlds in 9 s"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+@pytest.mark.parametrize("end", ENDS)
+def test_a_search_that_was_cut_short_has_not_passed(monkeypatch, capsys, end, as_json):
+    report, status, said = ENDS[end]
+    monkeypatch.setattr("schedlab.check.search.search", lambda *_, **__: report)
+    monkeypatch.setattr(sys, "argv", ["schedlab", "check", "rr", *(["--json"] if as_json else [])])
+    with pytest.raises(SystemExit) as left:
+        main()
+    shown = capsys.readouterr()
+    assert left.value.code == status
+    if not as_json:
+        assert said in " ".join((shown.out + shown.err).split())
+    elif status == 2:
+        assert json.loads(shown.out)["error"]["message"] == NOTHING
+    else:
+        assert json.loads(shown.out)["is_interrupted"] == report.is_interrupted
 
 
 def test_command_writes_a_test_that_fails_until_the_policy_is_mended(found):

@@ -22,7 +22,15 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from ..errors import EXIT_CHECK_FAILED, EXIT_GOOD, EXIT_UNAVAILABLE, SchedlabError, SpecError, UsageError
+from ..errors import (
+    EXIT_CHECK_FAILED,
+    EXIT_GOOD,
+    EXIT_INTERRUPTED,
+    EXIT_UNAVAILABLE,
+    SchedlabError,
+    SpecError,
+    UsageError,
+)
 from ..paths import command_line, in_checkout
 from ..runs.folders import fresh_folder
 from . import bench, check, formats, guest, record, whatif
@@ -50,7 +58,6 @@ from .verify import verify
 if TYPE_CHECKING:
     from ..runs.run import RunSet
 
-EXIT_INTERRUPTED = 130
 #: What Typer raises about the words of a command line; it has no public name for it.
 WordsError: Any = typer.BadParameter.__base__
 

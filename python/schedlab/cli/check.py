@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import EXIT_CHECK_FAILED, UnavailableError, UsageError, did_you_mean
+from ..errors import EXIT_CHECK_FAILED, EXIT_INTERRUPTED, UnavailableError, UsageError, did_you_mean
 from ..files import write_asked
 from ..units import counted, parse_duration
 from .answer import print_json, show_state
@@ -100,6 +100,7 @@ def check(
         task, budget_seconds=0 if replay and not task.bound else seconds, n_worlds_max=worlds, finds_all=is_all,
         corpus=known, only_corpus=bool(replay), on_progress=partial(_show_progress, None if as_json else seconds),
     )  # fmt: skip
+    _must_have_tried(report, built.policy.name)
     linux = try_on_linux if on_linux else None
     saved = save_all(report.found, built, out or Path("out/check") / built.policy.name, workload or "", linux)
     if junit is not None:
@@ -108,8 +109,21 @@ def check(
         print_json(_as_json(report, task, saved))
     else:
         show_report(report, task, saved)
+    _leave_with(report)
+
+
+def _must_have_tried(report: Report, name: str) -> None:
+    """UsageError: nothing was tried, so nothing can be said."""
+    if not (report.n_worlds or report.is_interrupted):
+        raise UsageError(f"no world was tried for {name} in {report.seconds:.0f} s: give more with --budget")
+
+
+def _leave_with(report: Report) -> None:
+    """Exit code of a search."""
     if report.found:
         raise typer.Exit(EXIT_CHECK_FAILED)
+    if report.is_interrupted:
+        raise typer.Exit(EXIT_INTERRUPTED)
 
 
 def _also_held(policy: Policy, found: set[str]) -> frozenset[str]:

@@ -43,8 +43,8 @@ WINDOW_NS = 100 * MS
 def show_report(report: Report, task: Task, saved: list[Saved]) -> None:
     """Print what a search has found."""
     name = escape(task.built.policy.name)
-    if not (report.n_worlds or report.is_interrupted):
-        say(f"[bold]No world was tried for {name}[/] in {report.seconds:.0f} s: give more with --budget.")
+    if not report.n_worlds:
+        say(f"[bold]Interrupted[/] before a world was tried for {name}.")
         return
     for found, files in zip(report.found, saved, strict=True):
         _show_found(found, files, task)
