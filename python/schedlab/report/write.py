@@ -186,7 +186,9 @@ def _section(
     ]
     seeds = len(section.seeds)
     caption = (
-        f"Mean of {seeds} seeds, with its 95 % interval; a star marks the best mean."
+        "No run has given a number."
+        if not every
+        else f"Mean of {seeds} seeds, with its 95 % interval; a star marks the best mean."
         if seeds > 1
         else "One seed, so there are no intervals; a star marks the best."
     )
