@@ -21,7 +21,7 @@ static struct sl_cpu *lock_online(struct sl_task *t, s32 nr);
 static const struct cpumask *cpuset_cpus(const struct cgroup *cgrp);
 static const struct cpumask *configured_cpus(const struct cgroup *cgrp);
 static const struct cpumask *try_keep_mask(const struct cpumask *cpus);
-static const struct cpumask *asked_cpus(const struct cpumask *user, const struct cpumask *cpus);
+static bool masks_meet(struct cpumask *both, const struct cpumask *a, const struct cpumask *b);
 static bool mask_equal(const struct cpumask *a, const struct cpumask *b);
 static int alloc_kept_masks(void);
 static void free_kept_masks(void);

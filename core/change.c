@@ -171,26 +171,29 @@ static void set_cpus_allowed(struct sl_task *t, const struct cpumask *mask)
 /**
  * sl_task_set_affinity - the CPUs that a task asks for, as by sched_setaffinity()
  * @t: set up
- * @mask: at least one CPU of this machine; copied, and that stays as long as the core
+ * @mask: the caller's; the core keeps a copy, one for all tasks that ask for the same
  *
  * It gets those of them that its cgroup has (S49), and keeps them all for when it is in
- * another one. A task whose migration is disabled stays where it is until that ends.
+ * another one. A task whose migration is disabled stays where it is until that ends. Copies
+ * stay as long as the core, and each call looks through them: no matter with some hundred.
  *
- * Context: no lock held, any CPU.
- * Return: 0; -EINVAL: its cgroup has none of them; -ENOMEM. Then nothing is changed.
+ * Context: no lock held, any CPU, which does nothing else meanwhile, even for a new task.
+ * Return: 0; -EINVAL: this machine, or its cgroup, has none of them; -ENOMEM. Then nothing is
+ * changed.
  */
 int sl_task_set_affinity(struct sl_task *t, const struct cpumask *mask)
 {
 	const struct cpumask *cpus = cpuset_cpus(t->p.cgroups->dfl_cgrp);
-	const struct cpumask *user = try_keep_mask(mask);
-	const struct cpumask *allowed;
+	const struct cpumask *user, *allowed;
+	struct cpumask both;
 
-	if (!user)
-		return -ENOMEM;
-	allowed = asked_cpus(user, cpus);
-	if (!allowed)
+	if (!masks_meet(&both, mask, cpus))
 		return -EINVAL;
-	WRITE_ONCE(t->user_mask, user);
+	user = try_keep_mask(mask);
+	allowed = user && cpus != &sl_core.possible ? try_keep_mask(&both) : user;
+	if (!allowed)
+		return -ENOMEM;
+	smp_store_release(&t->user_mask, user);
 	set_cpus_allowed(t, allowed);
 	return 0;
 }

@@ -16,7 +16,7 @@
  * tasks has a lock per CPU too, taken before any of these and never while one is held:
  * a task comes or goes under that of the CPU that it comes or goes on, and all of them
  * together (lock_tasks()) keep the set of tasks as it is while all are visited.
- * `tables_lock` is for what seldom changes, the tables of queues and of maps; inside
+ * `tables_lock` is for what seldom changes, the tables of queues, masks and maps; inside
  * it only one of their elements is locked.
  *
  * What is read without the lock that protects it is read and written with
@@ -67,8 +67,8 @@ struct sl_dsq {
 };
 
 /*
- * Of cpuset.c: masks that tasks share, as long as the core stays. A block is a page. The
- * first comes with the core and has room for all masks of four CPUs.
+ * Of cpuset.c: masks that tasks share, as long as the core stays. A block is a page. The first
+ * comes with the core: a machine with up to five CPUs takes no memory for them later.
  */
 #define SL_MASKS_PER_BLOCK 31
 struct sl_masks {
@@ -223,7 +223,7 @@ struct sl_core {
 
 	struct sl_dsq global;
 	struct sl_dsq no_dsq;  /* dead: sl_cpu.last_dsq before there is one */
-	sl_lock_t tables_lock; /* of queues, below, and of maps */
+	sl_lock_t tables_lock; /* of queues and masks, below, and of maps */
 	u32 nr_dsqs;
 	struct sl_dsq *free_dsqs; /* destroyed; another CPU may look at one */
 
@@ -356,7 +356,7 @@ sl_inline bool sl_may_run_on(const struct sl_task *t, s32 cpu)
 
 static inline void set_mask(struct sl_task *t, const struct cpumask *mask, u32 nr)
 {
-	WRITE_ONCE(t->p.cpus_ptr, mask);
+	smp_store_release(&t->p.cpus_ptr, mask);
 	WRITE_ONCE(t->p.nr_cpus_allowed, (s32)nr);
 }
 

@@ -9,8 +9,9 @@
  * one of them, or of those below, is given CPUs; another one is in that of the cgroup above it. The
  * root's is all CPUs. Functions have the names of their counterparts in kernel/cgroup/cpuset.c.
  *
- * Invariant: a mask that a task has is not written any more; equal ones are one. So a
- * pointer tells whether a cpuset has changed, and no lock is needed to read a task's.
+ * Invariant: a mask that a task has is not written any more; equal ones are one, but for those of
+ * one CPU that a host gives to sl_task_bind(). So a pointer tells whether a cpuset has changed, and
+ * no lock is needed to read a task's.
  *
  * Called by hosts and by hotplug.c. Read next: cgroup.c.
  */
@@ -63,7 +64,7 @@ static const struct cpumask *add_kept_mask(const struct cpumask *cpus)
 		return NULL;
 	mask = &sl_core.masks->cpus[sl_core.masks->nr++];
 	for (u32 i = 0; i < nr_mask_words(); i++)
-		mask->bits[i] = cpus->bits[i] & sl_core.possible.bits[i];
+		WRITE_ONCE(mask->bits[i], cpus->bits[i] & sl_core.possible.bits[i]);
 	return mask;
 }
 
@@ -100,17 +101,25 @@ static void free_kept_masks(void)
 	}
 }
 
+/* Return: whether @a and @b have CPUs in common, which @both gets. */
+static bool masks_meet(struct cpumask *both, const struct cpumask *a, const struct cpumask *b)
+{
+	u64 any = 0;
+
+	*both = (struct cpumask){ 0 };
+	for (u32 i = 0; i < nr_mask_words(); i++) {
+		both->bits[i] = a->bits[i] & b->bits[i] & sl_core.possible.bits[i];
+		any |= both->bits[i];
+	}
+	return any;
+}
+
 /* Return: a mask that stays; NULL: they have none in common. */
 static const struct cpumask *common_cpus(const struct cpumask *a, const struct cpumask *b)
 {
-	struct cpumask both = { 0 };
-	u64 any = 0;
+	struct cpumask both;
 
-	for (u32 i = 0; i < nr_mask_words(); i++) {
-		both.bits[i] = a->bits[i] & b->bits[i] & sl_core.possible.bits[i];
-		any |= both.bits[i];
-	}
-	return any ? keep_mask(&both) : NULL;
+	return masks_meet(&both, a, b) ? keep_mask(&both) : NULL;
 }
 
 /* @cgrp: NULL: the root. */

@@ -122,6 +122,7 @@ int ut_attr_give(struct ut_thread *t, const struct ut_attr *attr)
 	remember(t, attr);
 	if (attr->given & UT_GIVES_WEIGHT)
 		sl_task_set_weight(&t->core, attr->weight);
+	/* Not -EINVAL: it has no cgroup yet, whose CPUs it has if they are others. */
 	if (attr->affinity && give_affinity(t, attr) == -ENOMEM)
 		return -ENOMEM;
 	return sl_task_give_attrs(&t->core, &given);

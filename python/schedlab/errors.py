@@ -5,7 +5,7 @@ Every error that a user can cause is a `SchedlabError`. The command line prints
 its text after ``error:`` and leaves with its `exit_code`; a program that
 imports schedlab catches the class it cares about. The exit codes are those of
 the whole project: 0 good, 1 ran but a check failed, 2 usage or spec, 3 backend
-unavailable.
+unavailable, 130 interrupted.
 
 Read next: workload/spec.py, which collects many faults into one `SpecError`.
 """

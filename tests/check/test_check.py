@@ -376,14 +376,17 @@ ENDS = {
 
 @pytest.mark.parametrize("as_json", [False, True])
 @pytest.mark.parametrize("end", ENDS)
-def test_a_search_that_was_cut_short_has_not_passed(monkeypatch, capsys, end, as_json):
+def test_a_search_that_was_cut_short_has_not_passed(monkeypatch, capsys, tmp_path, end, as_json):
     report, status, said = ENDS[end]
     monkeypatch.setattr("schedlab.check.search.search", lambda *_, **__: report)
-    monkeypatch.setattr(sys, "argv", ["schedlab", "check", "rr", *(["--json"] if as_json else [])])
+    junit = tmp_path / "junit.xml"
+    words = ["schedlab", "check", "rr", "--junit", str(junit), *(["--json"] if as_json else [])]
+    monkeypatch.setattr(sys, "argv", words)
     with pytest.raises(SystemExit) as left:
         main()
     shown = capsys.readouterr()
     assert left.value.code == status
+    assert status == 2 or ("<failure" in junit.read_text()) == (status == 130)
     if not as_json:
         assert said in " ".join((shown.out + shown.err).split())
     elif status == 2:

@@ -61,6 +61,22 @@ def test_ctrl_c_while_a_world_is_made_smaller_keeps_the_smallest_so_far(simulato
         assert laboratory.try_world(small.world).finding.signature == finding.signature
 
 
+def test_ctrl_c_after_a_failure_was_made_small_keeps_it(simulator, monkeypatch):
+    task = task_of(BUGS / "urgent_always_first.bpf.c")
+    world = do_batch(task, 0).failed[0][0]
+    at = []
+
+    def avoidable(*_):
+        at.append(1)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("schedlab.check.search.avoidable", avoidable)
+    report = search(task, budget_seconds=60, corpus=[world], only_corpus=True)
+    assert (
+        at and report.is_interrupted and [each.smallest.finding.broken for each in report.found] == ["stall"]
+    )
+
+
 def test_a_defect_of_schedlab_loses_nothing_that_was_found_before(simulator, monkeypatch):
     calls = []
 

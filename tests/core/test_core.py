@@ -113,7 +113,7 @@ UNITS = (
     "race_going_idle_before_a_task_is_queued", "race_queueing_before_a_cpu_is_idle",
     "race_policy_comes_while_one_wakes", "race_reused_memory",
     "race_stale_turn", "race_wake_after_the_clock",
-    "affinity_waits_for_migration", "equal_affinities_are_one_mask",
+    "affinity_waits_for_migration", "a_task_keeps_its_cpus_where_there_is_no_memory_for_others", "equal_affinities_are_one_mask",
     "a_bound_task_gets_its_cpus_when_it_is_free",
     "a_cgroup_has_a_weight_and_a_bandwidth", "a_cgroup_has_the_cpus_of_those_above_it", "a_task_has_the_cpus_of_its_cgroup", "a_task_is_moved_wherever_it_is", "a_tree_keeps_its_nodes_in_order",
     "cgroups_are_found_and_removed", "cgroups_come_and_go_with_the_policy",

@@ -332,6 +332,34 @@ TEST(a_task_has_the_cpus_of_its_cgroup)
 	unit_end();
 }
 
+TEST(a_task_keeps_its_cpus_where_there_is_no_memory_for_others)
+{
+	const struct cpumask asked = { { 1ULL << 40 | 3ULL << 50 } };
+	struct unit_task *t;
+	struct cgroup *a;
+
+	unit_machine(64);
+	a = make(NULL, "a");
+	CHECK(!set_cpus(a, 1ULL << 40 | 1));
+	t = unit_attach(1);
+	CHECK(!sl_task_set_cgroup(&t->core, a));
+	for (u64 i = 1; sl_core.masks->nr < SL_MASKS_PER_BLOCK - 1; i++)
+		CHECK(!sl_task_set_affinity(&t->core, &(struct cpumask){ { i | 1 } }));
+	/* There is room for what it asks for, and none for what it would get. */
+	fake.alloc_fail_after = 0;
+	CHECK(sl_task_set_affinity(&t->core, &asked) == -ENOMEM);
+	CHECK(t->core.p.cpus_ptr->bits[0] == 1 && t->core.user_mask->bits[0] & 1);
+	fake.alloc_fail_after = ~0ULL;
+	CHECK(!sl_task_set_affinity(&t->core, &asked));
+	CHECK(t->core.p.cpus_ptr->bits[0] == 1ULL << 40 &&
+	      t->core.user_mask->bits[0] == asked.bits[0]);
+	CHECK(sl_task_set_affinity(&t->core, &(struct cpumask){ { 2 } }) == -EINVAL);
+	CHECK(sl_task_set_affinity(&t->core, &(struct cpumask){ { 0, 1 } }) == -EINVAL);
+	here_start(&t->core, SCX_WAKE_FORK, 0);
+	unit_run_to_end();
+	unit_end();
+}
+
 /* It asks, and moves, while it stays on one CPU: what comes of both holds afterwards. */
 TEST(a_bound_task_gets_its_cpus_when_it_is_free)
 {

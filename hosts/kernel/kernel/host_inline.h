@@ -3,8 +3,9 @@
  * host_inline.h - the inline part of the host contract, for the teaching kernel.
  *
  * Locks are spin locks and nothing else: the core runs with interrupts off, so
- * nothing on this hart can want a lock that this hart holds. The clock is the
- * board's, records are the laboratory's (lab.h).
+ * nothing on this hart can want a lock that this hart holds (a build with
+ * CHECKS_LOCKS traps where they are on). The clock is the board's, records are the
+ * laboratory's (lab.h).
  *
  * Read next: host.c, the rest of the contract.
  */
@@ -43,6 +44,10 @@ sl_inline void sl_host_relax(void)
 
 sl_inline void sl_lock(sl_lock_t *lock)
 {
+#ifdef CHECKS_LOCKS
+	if (csr_read(sstatus) & SSTATUS_SIE)
+		__builtin_trap();
+#endif
 	while (__builtin_expect(__atomic_exchange_n(&lock->locked, 1, __ATOMIC_ACQUIRE), 0)) {
 		while (__atomic_load_n(&lock->locked, __ATOMIC_RELAXED))
 			sl_host_relax();

@@ -233,8 +233,11 @@ static void inherit(struct proc *p, struct proc *parent)
 	}
 	p->nice = parent->nice;
 	sl_task_inherit(&p->task, &parent->task);
-	if (parent->task.p.nr_cpus_allowed < (s32)nr_cpus)
+	if (parent->task.p.nr_cpus_allowed < (s32)nr_cpus) {
+		push_off();
 		sl_task_set_affinity(&p->task, parent->task.p.cpus_ptr);
+		pop_off();
+	}
 }
 
 int kfork(bool is_held)

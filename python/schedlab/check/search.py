@@ -267,11 +267,12 @@ def _try_schedules(
             batch.count(replace(world, interleaving=""))  # nothing can come next
             batch.note(without, laboratory.try_world(without))
             return batch
-        batch.count(world)
         laboratory.cover([world])
         for covered, tried in every_schedule(
             laboratory, world, bound, lambda: bool(batch.failed) or is_over()
         ):
+            if not batch.n_worlds:
+                batch.count(world)
             for each, trial in tried:
                 batch.note(each, trial)
                 batch.longest_wait_ns = max(batch.longest_wait_ns, trial.longest_wait_ns)
@@ -367,14 +368,14 @@ def _search(
         _confirm(task, world, finding)
         left = begun + budget_seconds - time.monotonic()
         small = shrink(laboratory, world, finding, slice_ns=slice_ns, seconds_max=min(30.0, max(5.0, left)))
-        decided = None
-        if small.finding.broken in DECIDED and not (small.is_interrupted or small.world.interleaving):
-            instants = laboratory.instants_of(small.world)
-            decided = avoidable(laboratory, small.world, small.finding, instants, DECIDE_SECONDS)
-        seen[finding.signature] = Found(world, small, finding.strategy, decided=decided)
+        seen[finding.signature] = Found(world, small, finding.strategy)
         report.found = [*seen.values()]
         if small.is_interrupted:
             raise KeyboardInterrupt
+        if small.finding.broken in DECIDED and not small.world.interleaving:
+            instants = laboratory.instants_of(small.world)
+            decided = avoidable(laboratory, small.world, small.finding, instants, DECIDE_SECONDS)
+            seen[finding.signature] = replace(seen[finding.signature], decided=decided)
 
     def is_over() -> bool:
         enough = n_worlds_max is not None and report.n_worlds >= n_worlds_max

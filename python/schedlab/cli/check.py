@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """`schedlab check`: find the workload and the machine that break a policy; `schedlab debug`: look into a run.
 
-Exit status: 0, no counter-example within the budget; 1, one was found.
+Exit status: 0, no counter-example within the budget; 1, one was found; 2, there was no time for a world; 130, interrupted
+before one was found.
 Read next: check/search.py.
 """
 

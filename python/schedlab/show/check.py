@@ -205,7 +205,7 @@ def _chart(records: Records, names: Mapping[int, str], text: str) -> str:
 
 
 def as_junit(report: Report, task: Task) -> str:
-    """Write a report as JUnit XML: a case for each property."""
+    """Write a report as JUnit XML: a case for each property, and a failed one for a search that was cut short."""
     failures = {}
     for found in report.found:
         finding, world = found.smallest.finding, found.smallest.world
@@ -214,4 +214,6 @@ def as_junit(report: Report, task: Task) -> str:
         )  # fmt: skip
     name = task.built.policy.name
     cases = [(name, each, failures.get(each)) for each in sorted(task.held)]
+    if early := "interrupted before its end" if report.is_interrupted else report.defect:
+        cases.append((name, "search", (early, early)))
     return junit_of(f"schedlab check {name}", cases, seconds=report.seconds)

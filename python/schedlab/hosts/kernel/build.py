@@ -91,24 +91,28 @@ def build_kernel(
     programs: Sequence[Path] = (),
     files: Sequence[Path] = (),
     has_lab: bool = True,
+    checks_locks: bool = False,
 ) -> KernelImage:
-    """Build kernel and file system, or find them in the cache."""
+    """Build kernel and file system, or find them in the cache.
+
+    One that `checks_locks` ends where a lock of the core is taken with interrupts on.
+    """
     reason = unavailable()
     if reason:
         raise UnavailableError(reason)
     with announced("building the teaching kernel, about a minute the first time; it is kept"):
-        kernel, made = link(policies, programs, has_lab=has_lab)
+        kernel, made = link(policies, programs, has_lab=has_lab, checks_locks=checks_locks)
         filesystem = make_filesystem([*made.values(), *files], cache_folder("kernel"))
     digest = hashlib.sha256(_bare(kernel).read_bytes() + filesystem.read_bytes()).hexdigest()
     return KernelImage(kernel, filesystem, digest, made)
 
 
 def link(
-    policies: Sequence[Path], programs: Sequence[Path], *, has_lab: bool = True
+    policies: Sequence[Path], programs: Sequence[Path], *, has_lab: bool = True, checks_locks: bool = False
 ) -> tuple[Path, dict[str, Path]]:
     """Link the kernel, and all programs by name."""
     linked = _link_policies(_all_policies(policies))
-    kernel = _link_kernel([_kernel_object(has_lab=has_lab), linked])
+    kernel = _link_kernel([_kernel_object(has_lab=has_lab, checks_locks=checks_locks), linked])
     return kernel, _link_programs(programs)
 
 
@@ -209,13 +213,14 @@ def _compile_all(sources: Sequence[Path], include_path: Sequence[Path], options:
         return list(pool.map(lambda source: _compile(source, include_path, options), sources))
 
 
-def _kernel_object(*, has_lab: bool) -> Path:
+def _kernel_object(*, has_lab: bool, checks_locks: bool) -> Path:
     """All of the kernel but its policies."""
     sources = [*_sources(_folder("kernel")), _folder("mkfs") / "fscheck.c"]
     sources += [resource_root() / "core" / "build.c"]
     if has_lab:
         sources += [*_sources(_folder("lab")), resource_root() / "player" / "objects.c"]
-    options = (*KERNEL_OPTIONS, "-flto", "-fms-extensions", "-Wno-microsoft-anon-tag")
+    options = (*KERNEL_OPTIONS, "-flto", "-fms-extensions", "-Wno-microsoft-anon-tag",
+               *(["-DCHECKS_LOCKS"] if checks_locks else []))  # fmt: skip
     objects = _compile_all(sources, _include_path("lab" if has_lab else "nolab"), options)
     # Compiled as one, so that schedule() has sl_schedule() in line.
     words = ("-r", "--lto-O2")
