@@ -219,8 +219,9 @@ def _kernel_object(*, has_lab: bool, checks_locks: bool) -> Path:
     sources += [resource_root() / "core" / "build.c"]
     if has_lab:
         sources += [*_sources(_folder("lab")), resource_root() / "player" / "objects.c"]
-    options = (*KERNEL_OPTIONS, "-flto", "-fms-extensions", "-Wno-microsoft-anon-tag",
-               *(["-DCHECKS_LOCKS"] if checks_locks else []))  # fmt: skip
+    options = [*KERNEL_OPTIONS, "-flto", "-fms-extensions", "-Wno-microsoft-anon-tag"]
+    if checks_locks:
+        options.append("-DCHECKS_LOCKS")
     objects = _compile_all(sources, _include_path("lab" if has_lab else "nolab"), options)
     # Compiled as one, so that schedule() has sl_schedule() in line.
     words = ("-r", "--lto-O2")
