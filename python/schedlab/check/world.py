@@ -45,6 +45,8 @@ CONTROLLED_SHARE, MOVED_SHARE = 0.25, 1 / 12
 #: Of those with a mover, so many have cgroups with quotas, weights, a parent, and other tasks in them.
 LIMITED_SHARE = 0.5
 NR_GROUPS_MAX = 6
+#: Of a world: from 1 to below this.
+SEEDS = 1 << 16
 #: A longer slice keeps tasks waiting because its user wants it so.
 KNOB_TIME_NS_MAX = 100 * MS
 #: A knob stays at its default so often: a bad value of one is the user's choice.
@@ -313,10 +315,25 @@ class _Drawer:
         )
 
 
+#: Of each of what few worlds have, whether the world of a seed is known to have it not.
+_LACKING: dict[str, bytearray] = {}
+
+
+def _drawn_apart(what: str, world: World, share: float) -> random.Random | None:
+    """What draws something that few worlds have, apart from all else, so that the rest stays; None: this has it not."""
+    lacking = _LACKING.setdefault(what, bytearray(SEEDS))
+    # To seed a generator takes as long as to draw a task.
+    if lacking[world.seed]:
+        return None
+    rng = random.Random(f"{what} {world.seed}" if what else world.seed)
+    lacking[world.seed] = rng.random() >= share
+    return None if lacking[world.seed] else rng
+
+
 def _with_controller(world: World, policy: Policy, values: dict[str, int]) -> World:
-    """In one world of four, add a task that changes others. It is drawn apart, so that the rest stays."""
-    rng = random.Random(world.seed)
-    if rng.random() >= CONTROLLED_SHARE:
+    """In one world of four, add a task that changes others."""
+    rng = _drawn_apart("", world, CONTROLLED_SHARE)
+    if rng is None:
         return world
     drawer = _Drawer(rng, policy, values)
     drawer.n_cpus, drawer.tick_ns = world.n_cpus, world.tick_ns
@@ -326,9 +343,9 @@ def _with_controller(world: World, policy: Policy, values: dict[str, int]) -> Wo
 
 
 def _with_mover(world: World, policy: Policy, values: dict[str, int]) -> World:
-    """In one world of twelve, add a task that goes from cgroup to cgroup. It is drawn apart, too."""
-    rng = random.Random(f"mover {world.seed}")
-    if rng.random() >= MOVED_SHARE:
+    """In one world of twelve, add a task that goes from cgroup to cgroup."""
+    rng = _drawn_apart("mover", world, MOVED_SHARE)
+    if rng is None:
         return world
     drawer = _Drawer(rng, policy, values)
     drawer.tick_ns = world.tick_ns
@@ -339,9 +356,9 @@ def _with_mover(world: World, policy: Policy, values: dict[str, int]) -> World:
 
 
 def _with_limits(world: World, policy: Policy, values: dict[str, int]) -> World:
-    """In half of the worlds with a mover, let cgroups be unlike, and have other tasks. It is drawn apart, too."""
-    rng = random.Random(f"limits {world.seed}")
-    if not world.cgroups or rng.random() >= LIMITED_SHARE:
+    """In half of the worlds with a mover, let cgroups be unlike, and have other tasks."""
+    rng = _drawn_apart("limits", world, LIMITED_SHARE) if world.cgroups else None
+    if rng is None:
         return world
     groups = tuple(
         replace(group, cgroup=rng.choice(("", *CGROUPS)))
@@ -358,9 +375,9 @@ def _with_limits(world: World, policy: Policy, values: dict[str, int]) -> World:
 
 
 def _with_events(world: World, policy: Policy, values: dict[str, int]) -> World:
-    """In one world of twelve, add what happens to the machine, and a kernel thread. It is drawn apart, too."""
-    rng = random.Random(f"events {world.seed}")
-    if rng.random() >= EVENTS_SHARE:
+    """In one world of twelve, add what happens to the machine, and a kernel thread."""
+    rng = _drawn_apart("events", world, EVENTS_SHARE)
+    if rng is None:
         return world
     drawer = _Drawer(rng, policy, values)
     drawer.tick_ns = world.tick_ns
@@ -373,17 +390,17 @@ def _with_events(world: World, policy: Policy, values: dict[str, int]) -> World:
 
 
 def _with_skews(world: World) -> World:
-    """In one world of twelve, let the clocks of its CPUs differ. It is drawn apart, too."""
-    rng = random.Random(f"skew {world.seed}")
-    if world.n_cpus == 1 or rng.random() >= SKEWED_SHARE:
+    """In one world of twelve, let the clocks of its CPUs differ."""
+    rng = _drawn_apart("skew", world, SKEWED_SHARE) if world.n_cpus > 1 else None
+    if rng is None:
         return world
     return replace(world, events=world.events + draw_skews(rng, world.n_cpus))
 
 
 def _with_start(world: World) -> World:
-    """In one world of twelve, let clocks begin at another time than 0. It is drawn apart, too."""
-    rng = random.Random(f"start {world.seed}")
-    return replace(world, events=world.events + draw_start(rng)) if rng.random() < STARTED_SHARE else world
+    """In one world of twelve, let clocks begin at another time than 0."""
+    rng = _drawn_apart("start", world, STARTED_SHARE)
+    return replace(world, events=world.events + draw_start(rng)) if rng else world
 
 
 def draw_world(
@@ -406,7 +423,7 @@ def draw_world(
         n_cpus = max(drawer.n_cpus, given.n_cpus_min)
         topology = topology if n_cpus == drawer.n_cpus else ""
         return replace(
-            given, n_cpus=n_cpus, topology=topology, settings=settings, seed=rng.randrange(1, 1 << 16)
+            given, n_cpus=n_cpus, topology=topology, settings=settings, seed=rng.randrange(1, SEEDS)
         )
     world = World(
         n_cpus=drawer.n_cpus,
@@ -414,7 +431,7 @@ def draw_world(
         tick_ns=drawer.tick_ns,
         groups=tuple(drawer.group() for _ in range(n_groups)),
         settings=settings,
-        seed=rng.randrange(1, 1 << 16),
+        seed=rng.randrange(1, SEEDS),
     )
     for add in (_with_controller, _with_mover, _with_limits, _with_events):
         world = add(world, policy, values | dict(settings))
