@@ -154,6 +154,21 @@ static void enter_round(struct task_struct *p, struct task_ctx *tc, s32 cpu)
 	tc->exec_ns = p->se.sum_exec_runtime;
 }
 
+/*
+ * To a CPU that is in round @now. Who has had its slice in the round of its own has had it there, too: else a task
+ * that moves on and on is never behind others. Its own CPU may have begun another round since it stopped.
+ */
+static void move_round(struct task_ctx *tc, u64 now)
+{
+	u64 old = round_of(tc->cpu);
+	bool has_had = tc->has_stopped ?
+			       tc->round != tc->run_round && !time_before(tc->round, old) :
+			       time_before(old, tc->round);
+
+	tc->run_round = now;
+	tc->round = now + has_had;
+}
+
 /* ---- the way to a queue ---------------------------------------------------- */
 
 s32 BPF_STRUCT_OPS(o1_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
@@ -179,14 +194,14 @@ void BPF_STRUCT_OPS(o1_enqueue, struct task_struct *p, u64 enq_flags)
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns, enq_flags);
 		return;
 	}
-	tc->has_stopped = false;
 	if (tc->cpu != cpu) {
+		move_round(tc, now);
 		tc->cpu = cpu;
-		tc->round = now;
 	} else if (time_before(tc->round, now)) {
 		tc->round = now;
 		tc->used_ns = 0;
 	}
+	tc->has_stopped = false;
 	key = rank_of(p) + (__sync_fetch_and_add(&nr_arrivals, 1) & ARRIVAL_MASK);
 	scx_bpf_dsq_insert_vtime(p, dsq_of(cpu, tc->round), slice_of(tc), key, enq_flags);
 	if (balance != BALANCE_NONE)

@@ -227,6 +227,17 @@ def test_o1_change_of_an_attribute_begins_no_other_slice(play):
     assert len(first) == 3 and max(first.values()) <= 61_000_000
 
 
+def test_o1_who_moves_on_and_on_has_had_its_slice_there_too(play):
+    """Found by `schedlab check`: two that went to the CPU of a third and away again were active there each time."""
+    steps = '{change = {affinity = [0, 1]}}, {run = "1ms"}, {change = {affinity = [0]}}'
+    mover = task("m", f'loop = "forever", do = [{steps}]', count=2)
+    played = play(workload(hog("h", affinity="[0]"), mover, tick="1ms", horizon="2s"), "o1", cpus=2)
+    turns = [turn for turn in played.turns if turn.name == "h"]
+    waits_ms = [(b.start_ns - a.end_ns) / 1e6 for a, b in zip(turns, turns[1:], strict=False)]
+    # A round is a slice of 30 ms for each of the others, at most.
+    assert len(turns) > 10 and max(waits_ms) <= 60 and played.end_ns - turns[-1].end_ns <= 60_000_000
+
+
 def test_o1_last_task_goes_on_with_slices_of_its_own(play):
     played = play(
         workload(task("early", 'run = "300ms"'), task("late", 'run = "10ms"', arrival='"95ms"')), "o1"
