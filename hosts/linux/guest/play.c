@@ -48,8 +48,8 @@
 #define MS 1000000ULL
 #define LIFT_MS 100	/* of lead_ms, under a scheduler's own program */
 #define ARM_MS 20	/* from arming to attaching, and one for each task */
-/* From there to ops.init, and a little: timers that it starts go off just before. */
-#define ATTACH_NS 800000ULL
+/* From there to ops.init, 866 us under credit, and a little: timers that it starts go off just before. */
+#define ATTACH_NS 900000ULL
 /* Of a task: its pid in the program more. So policies that sort by pid agree. */
 #define PID_BASE 8192
 
