@@ -14,6 +14,7 @@ import pytest
 
 from schedlab.check import world as worlds
 from schedlab.check.events import DRAWN, HARMLESS
+from schedlab.check.limits import Cgroup
 from schedlab.check.save import read_world, save
 from schedlab.check.search import do_batch
 from schedlab.check.shrink import _on_cpus, _without, shrink
@@ -77,6 +78,22 @@ def test_a_cgroup_that_is_remembered_is_found_by_a_move_alone(monkeypatch, simul
     assert not [failed for number in range(4) for failed in do_batch(task, number).failed]
 
 
+def test_a_mask_that_is_remembered_is_found_by_cpus_of_cgroups_alone(monkeypatch, simulator):
+    task = task_of(BUGS.parent / "mask_remembered.bpf.c")
+    monkeypatch.setattr(worlds, "CONTROLLED_SHARE", 0.0)
+    monkeypatch.setattr(worlds, "MOVED_SHARE", 0.5)
+    world, finding = next(failed for number in range(20) for failed in do_batch(task, number).failed)
+    assert finding.broken == "stall" and any(each.cpus for each in world.limits)
+    with task.laboratory() as laboratory:
+        small = shrink(laboratory, world, finding, slice_ns=20 * MS).world
+    assert "cpus = [" in to_toml(small) and small.n_tasks == 1
+    # On fewer CPUs a cgroup has those that are left, and what it is in has them, too.
+    fewer = _on_cpus(replace(small, n_cpus=4, limits=(Cgroup("left", cpus=(0, 3)),)), 2)
+    assert fewer.limits == (Cgroup("left", cpus=(0,)),)
+    monkeypatch.setattr(worlds, "CPUSETS_SHARE", 0.0)
+    assert not [failed for number in range(4) for failed in do_batch(task, number).failed]
+
+
 def test_a_group_that_has_a_budget_again_in_vain_is_found_by_quotas_alone(tmp_path, monkeypatch, simulator):
     """What is left is never more than a quota, without a burst; `credit` declares that tasks may starve."""
     headers = CHECKOUT / "include" / "scx" / "policy"
@@ -122,6 +139,7 @@ def test_a_mask_that_is_remembered_is_found_by_a_change_alone(monkeypatch, simul
         small = shrink(laboratory, world, finding, slice_ns=20 * MS).world
     assert small.n_tasks <= 3 and "change = " in to_toml(small)
     monkeypatch.setattr(worlds, "CONTROLLED_SHARE", 0.0)
+    monkeypatch.setattr(worlds, "CPUSETS_SHARE", 0.0)
     assert not [failed for number in range(4) for failed in do_batch(task, number).failed]
 
 

@@ -50,6 +50,7 @@ class _Writer:
         self.world = world
         self.cgroups = world.cgroups
         self.names_of_cgroups = [each.name for each in self.cgroups]
+        self.has_cpusets = any(each.cpus for each in self.cgroups)
         self.strings = bytearray(b"world\0")
         self.tasks: list[bytes] = []
         self.ops: list[bytes] = []
@@ -138,14 +139,20 @@ class _Writer:
         """The objects of cgroups, each with its values."""
         rows = []
         for each in self.cgroups:
-            rows.append(_OBJECT.pack(layout.OBJECT_NUMBER["group"], self.string(each.name), len(self.values)))
             quota_us = each.quota_ns // 1000 if each.quota_ns else NO_QUOTA
-            self.values += [self.group_number(each.parent), each.weight, each.period_ns // 1000, quota_us]
+            values = [self.group_number(each.parent), each.weight, each.period_ns // 1000, quota_us]
+            if self.has_cpusets:
+                values.append(self.mask(each.cpus) << 32 | 1 if each.cpus else 0)
+            rows.append(_OBJECT.pack(layout.OBJECT_NUMBER["group"], self.string(each.name), len(self.values)))
+            self.values += values
         return b"".join(rows)
 
     def data(self) -> bytes:
         """The program."""
         cgroups = self.rows_of_cgroups()
+        version = layout.VERSION_WITH_GROUPS if cgroups else layout.VERSION
+        if self.has_cpusets:
+            version = layout.VERSION_WITH_CPUSETS
         parts = [
             b"".join(self.tasks), b"".join(self.ops),
             b"".join(_OBJECT.pack(kind, self.string(name), kind == layout.OBJECT_NUMBER["pipe"] and PIPE_BYTES)
@@ -157,7 +164,7 @@ class _Writer:
             offsets.append(offsets[-1] + len(part))
         return (
             _HEADER.pack(
-                layout.MAGIC, layout.VERSION_WITH_GROUPS if cgroups else layout.VERSION, _HEADER.size, offsets[-1] + len(self.strings), self.world.seed,
+                layout.MAGIC, version, _HEADER.size, offsets[-1] + len(self.strings), self.world.seed,
                 self.world.horizon_ns, len(self.tasks), len(self.ops), len(self.objects) + len(self.cgroups), len(self.values),
                 len(self.strings), self.n_cpus_min, *offsets, 0, 0,
             )

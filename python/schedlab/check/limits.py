@@ -32,11 +32,12 @@ class Cgroup:
     weight: int = WEIGHT
     quota_ns: int = 0
     period_ns: int = PERIOD_NS
+    cpus: tuple[int, ...] = ()  #: None: those of its parent.
 
     @property
     def size(self) -> int:
         """What a person has to read of it; see World.size."""
-        return bool(self.parent) + (self.weight != WEIGHT) + 2 * bool(self.quota_ns)
+        return bool(self.parent) + (self.weight != WEIGHT) + 2 * bool(self.quota_ns) + bool(self.cpus)
 
     def lines(self) -> list[str]:
         """Its table."""
@@ -49,6 +50,8 @@ class Cgroup:
             lines.append(f'quota = "{format_duration(self.quota_ns)}"')
         if self.period_ns != PERIOD_NS:
             lines.append(f'period = "{format_duration(self.period_ns)}"')
+        if self.cpus:
+            lines.append(f"cpus = {[*self.cpus]}")
         return lines
 
 
@@ -69,6 +72,19 @@ def draw_limits(rng: random.Random) -> tuple[Cgroup, ...]:
     return tuple(each for each in drawn if each.name != PARENT or any(one.parent for one in drawn))
 
 
+def with_cpus(rng: random.Random, cgroups: tuple[Cgroup, ...], n_cpus: int) -> tuple[Cgroup, ...]:
+    """Draw CPUs of one cgroup or more, of those that its parent has."""
+    has_own = [rng.random() < 0.5 for _ in cgroups]
+    has_own[rng.randrange(len(has_own))] = True
+    there, drawn = {"": tuple(range(n_cpus))}, []
+    for each, has in zip(cgroups, has_own, strict=True):
+        above = there[each.parent]
+        cpus = tuple(sorted(rng.sample(above, rng.randint(1, max(1, len(above) - 1))))) if has else ()
+        there[each.name] = cpus or above
+        drawn.append(replace(each, cpus=cpus))
+    return tuple(drawn)
+
+
 def draw_of_groups(rng: random.Random, limits: tuple[Cgroup, ...]) -> tuple[Event, ...]:
     """Draw none to three changes of weights and quotas; World numbers their objects."""
     events = []
@@ -85,6 +101,7 @@ def simpler_limits(each: Cgroup) -> list[Cgroup]:
     simpler = [
         replace(each, quota_ns=0, period_ns=PERIOD_NS),
         replace(each, weight=WEIGHT),
+        replace(each, cpus=()),
         replace(each, parent=""),
         # The same part of a CPU.
         replace(

@@ -134,8 +134,11 @@ def _on_cpus(world: World, n_cpus: int) -> World:
         replace(group, affinity=tuple(cpu for cpu in group.affinity if cpu < n_cpus))
         for group in world.groups
     )
+    limits = tuple(
+        replace(each, cpus=tuple(cpu for cpu in each.cpus if cpu < n_cpus)) for each in world.limits
+    )
     return replace(
-        world, n_cpus=n_cpus, topology=world.topology if n_cpus % 4 == 0 else "", groups=groups,
+        world, n_cpus=n_cpus, topology=world.topology if n_cpus % 4 == 0 else "", groups=groups, limits=limits,
         events=without_cpus(world.events, n_cpus),
     )  # fmt: skip
 

@@ -27,7 +27,7 @@ from ..units import format_duration
 from ..workload.events import OF_GROUP, Event
 from ..workload.model import Workload
 from .events import EVENTS_SHARE, HARMLESS, SKEWED_SHARE, STARTED_SHARE, draw_events, draw_skews, draw_start
-from .limits import CGROUPS, PARENT, Cgroup, draw_limits, draw_of_groups
+from .limits import CGROUPS, PARENT, Cgroup, draw_limits, draw_of_groups, with_cpus
 from .races import draw_interleaving, n_switches
 
 MS = 1_000_000
@@ -44,6 +44,8 @@ ROLES = ("hog", "sleeper", "yielder", "pair", "forker", "locker", "changer")
 CONTROLLED_SHARE, MOVED_SHARE = 0.25, 1 / 12
 #: Of those with a mover, so many have cgroups with quotas, weights, a parent, and other tasks in them.
 LIMITED_SHARE = 0.5
+#: Of those with a mover and several CPUs, so many have cgroups with CPUs of their own.
+CPUSETS_SHARE = 1 / 3
 NR_GROUPS_MAX = 6
 #: Of a world: from 1 to below this.
 SEEDS = 1 << 16
@@ -315,13 +317,13 @@ class _Drawer:
         )
 
 
-#: Of each of what few worlds have, whether the world of a seed is known to have it not.
-_LACKING: dict[str, bytearray] = {}
+#: Of each of what few worlds have, and how many, whether the world of a seed is known to have it not.
+_LACKING: dict[tuple[str, float], bytearray] = {}
 
 
 def _drawn_apart(what: str, world: World, share: float) -> random.Random | None:
     """What draws something that few worlds have, apart from all else, so that the rest stays; None: this has it not."""
-    lacking = _LACKING.setdefault(what, bytearray(SEEDS))
+    lacking = _LACKING.setdefault((what, share), bytearray(SEEDS))
     # To seed a generator takes as long as to draw a task.
     if lacking[world.seed]:
         return None
@@ -372,6 +374,16 @@ def _with_limits(world: World, policy: Policy, values: dict[str, int]) -> World:
         settings += ((knob, rng.choice([value for value in policy.knobs[knob].names.values() if value])),)
     limits = draw_limits(rng)
     return replace(world, groups=groups, settings=settings, limits=limits, events=draw_of_groups(rng, limits))
+
+
+def _with_cpusets(world: World) -> World:
+    """In a third of the worlds with a mover and several CPUs, let cgroups have CPUs of their own.
+
+    None with a controller: who asks for CPUs that a task's cgroup has not is refused.
+    """
+    is_apt = world.n_cpus > 1 and world.cgroups and all(group.role != "controller" for group in world.groups)
+    rng = _drawn_apart("cpusets", world, CPUSETS_SHARE) if is_apt else None
+    return replace(world, limits=with_cpus(rng, world.cgroups, world.n_cpus)) if rng else world
 
 
 def _with_events(world: World, policy: Policy, values: dict[str, int]) -> World:
@@ -435,7 +447,7 @@ def draw_world(
     )
     for add in (_with_controller, _with_mover, _with_limits, _with_events):
         world = add(world, policy, values | dict(settings))
-    return _with_start(_with_skews(world))
+    return _with_cpusets(_with_start(_with_skews(world)))
 
 
 def interleaved(rng: random.Random, world: World) -> World:
