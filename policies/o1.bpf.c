@@ -155,8 +155,8 @@ static void enter_round(struct task_struct *p, struct task_ctx *tc, s32 cpu)
 }
 
 /*
- * To a CPU that is in round @now. Who has had its slice in the round of its own has had it there, too: else a task
- * that moves on and on is never behind others. Its own CPU may have begun another round since it stopped.
+ * To a CPU that is in round @now. A task that has had its slice in the round of its old CPU has had it here, too:
+ * else one that moves on and on is never behind others. The old CPU may have begun another round since it stopped.
  */
 static void move_round(struct task_ctx *tc, u64 now)
 {
