@@ -143,8 +143,8 @@ def _show_found(found: Found, files: Saved, task: Task) -> None:
     if found.decided is not None:
         say(f"  {found.decided.sentence}")
     say(
-        f"  Found with {counted(found.first.n_tasks, 'task')} on {_cpus(found.first)}; smallest: {small.world.n_tasks} on "
-        f"{_cpus(small.world)}, after {counted(small.n_trials, 'trial')} in {small.seconds:.1f} s. Seen {counted(found.n_seen, 'time')}."
+        f"  Found with {counted(found.first.n_tasks, 'task')}{_children(found.first)} on {_cpus(found.first)}; smallest: "
+        f"{small.world.n_tasks}{_children(small.world)} on {_cpus(small.world)}, after {counted(small.n_trials, 'trial')} in {small.seconds:.1f} s. Seen {counted(found.n_seen, 'time')}."
         if small.world.given is None
         else f"  On {_cpus(small.world)}, seed {small.world.seed}. Seen {counted(found.n_seen, 'time')}."
     )
@@ -157,6 +157,11 @@ def _show_found(found: Found, files: Saved, task: Task) -> None:
     if files.on_linux:
         say(f"  {escape(files.on_linux[:1].upper() + files.on_linux[1:])}")
     say(f"  Its run:     {escape(str(files.run))}\n" if files.run else "", is_whole=True)
+
+
+def _children(world: World) -> str:
+    """What is said of tasks that others start, which are not counted."""
+    return " and children" if any(group.role == "forker" for group in world.groups) else ""
 
 
 def _cpus(world: World) -> str:
