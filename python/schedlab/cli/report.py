@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import UsageError
+from ..units import counted
 from .answer import print_json
 from .options import JsonOption
 
@@ -66,6 +67,6 @@ def report(
         print_json({"path": str(made.path), "bytes": made.n_bytes, "runs": made.n_runs,
                     "figures": [str(path) for path in made.figures]})  # fmt: skip
         return
-    print(f"wrote {made.path}, {made.n_bytes:,} bytes, {made.n_runs:,} runs; open it in any browser")
+    print(f"wrote {made.path}, {made.n_bytes:,} bytes, {counted(made.n_runs, 'run')}; open it in any browser")
     if made.figures:
         print(f"wrote {len(made.figures)} figures to {figures}")
