@@ -365,7 +365,7 @@ def test_command_writes_a_workload_that_fails_in_run_and_replay(found):
     assert sound.returncode == 0 and "No counter-example" in " ".join(sound.stdout.split())
 
 
-NOTHING = "no world was tried for rr in 2 s: give more with --budget"
+NOTHING = "no world has ended under rr in 2 s, as where a callback does not return: give more with --budget"
 ENDS = {
     "no time": (Report(seconds=2.0), 2, NOTHING),
     "no world": (Report(seconds=0.1, is_interrupted=True), 130, "Interrupted before a world was tried for rr."),

@@ -15,16 +15,17 @@ Read next: world.py; cli/check.py, which prints the report.
 
 from __future__ import annotations
 
-import atexit
+import math
 import multiprocessing
 import os
 import random
+import signal
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
 from ..errors import SchedlabError
@@ -51,6 +52,10 @@ REPEATED_ONE_IN = 50
 ALONE_ONE_IN = 500
 #: One in so many of a chunk is run once more, to see which lines of the policy run in it.
 COVERED_ONE_IN = 13
+#: Batches that a process of the search is sent before its answer.
+AHEAD = 2
+#: How long schedules that are run when the budget is used up may take, and a process that has ended to be gone.
+GRACE_SECONDS, END_SECONDS = 2.0, 10.0
 #: How long it is looked for when a failure was decided.
 DECIDE_SECONDS = 3.0
 
@@ -74,6 +79,8 @@ class Task:
     #: With `races`: each schedule of a window of each world is run, in place of one that is drawn.
     bound: Bound | None = None
     coverage: Path | None = None  #: Folder in which it is noted what has run.
+    scratch: Path | None = None  #: Folder for what processes of the search leave behind.
+    end_s: float = math.inf  #: When the search is over, by the monotonic clock: a window is not gone on with.
 
     @property
     def n_batch(self) -> int:
@@ -188,16 +195,55 @@ class Report:
         self.covered += batch.covered
 
 
-_laboratory: Laboratory | None = None
+class _Worker:
+    """A process of the search: it tries the batches whose numbers it is sent, and is ended in the middle of one."""
+
+    def __init__(self, task: Task):
+        context = multiprocessing.get_context("spawn")
+        # A pipe of its own: what others share, one that is killed may hold or leave half written.
+        self.pipe, theirs = context.Pipe()
+        self._process = context.Process(target=_work, args=(theirs, task), daemon=True)
+        # Ctrl-C is for us, also while the process begins.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            self._process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        theirs.close()
+        self.numbers: list[int] = []  #: Of its batches, in their order.
+
+    def send(self, number: int) -> None:
+        """Have it try one more batch."""
+        self.numbers.append(number)
+        self.pipe.send(number)
+
+    def receive(self) -> tuple[int, Batch]:
+        """Its next answer; waits for that. SchedlabError: it has ended."""
+        try:
+            batch: Batch = self.pipe.recv()
+        except (EOFError, OSError) as error:
+            self._process.join(END_SECONDS)
+            raise SchedlabError(
+                f"a process of the search has ended by itself, with status {self._process.exitcode}"
+            ) from error
+        return self.numbers.pop(0), batch
+
+    def close(self) -> None:
+        """End it, whatever it does; its supervisor ends what it has started."""
+        self._process.kill()
+        self._process.join()
+        self.pipe.close()
 
 
-def _do_batch_in_process(task: Task, number: int) -> Batch:
-    """In a process of the search, which has one laboratory for all its batches; it ends with it."""
-    global _laboratory
-    if _laboratory is None:
-        _laboratory = task.laboratory()
-        atexit.register(_laboratory.close)
-    return do_batch(task, number, laboratory=_laboratory)
+def _work(pipe: Connection, task: Task) -> None:
+    """In a process of the search, which has one laboratory for all its batches."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    if task.scratch is not None:
+        tempfile.tempdir = str(task.scratch)
+    with task.laboratory() as laboratory, suppress(EOFError, OSError):  # we have ended
+        while True:
+            pipe.send(do_batch(task, pipe.recv(), laboratory=laboratory))
 
 
 def do_batch(
@@ -251,7 +297,7 @@ def _do_batch_of_schedules(task: Task, number: int, laboratory: Laboratory | Non
     rng = random.Random(f"{task.seed}/{number}")
     world = draw_world(rng, task.built.policy, task.built.values, task.given)
     with nullcontext(laboratory) if laboratory else task.laboratory() as own:
-        return _try_schedules(task, own, interleaved(rng, world), rng)
+        return _try_schedules(task, own, interleaved(rng, world), rng, lambda: time.monotonic() >= task.end_s)
 
 
 def _try_schedules(
@@ -334,12 +380,15 @@ def search(
     `budget_seconds` on the wall clock include shrinking; `n_worlds_max` is rounded up to whole batches;
     `finds_all` goes on after the first failure; worlds of the `corpus` are tried first.
     """
-    with tempfile.TemporaryDirectory(prefix="schedlab-coverage-") as folder:
-        task = replace(task, coverage=Path(folder))
+    with tempfile.TemporaryDirectory(prefix="schedlab-check-", ignore_cleanup_errors=True) as folder:
+        coverage, scratch = Path(folder, "coverage"), Path(folder, "scratch")
+        coverage.mkdir()
+        scratch.mkdir()
+        task = replace(task, coverage=coverage, scratch=scratch, end_s=time.monotonic() + budget_seconds)
         report = _search(
             task, budget_seconds, n_worlds_max, n_processes, finds_all, corpus, only_corpus, on_progress
         )
-        report.coverage = read_coverage(Path(folder), cache_folder("policies"))
+        report.coverage = read_coverage(coverage, cache_folder("policies"))
     return report
 
 
@@ -432,33 +481,51 @@ def _search_in_processes(
 ) -> None:
     """Hand out batches in their order, and take in what they find in that order."""
     begun = time.monotonic()
-    context = multiprocessing.get_context("spawn")
     next_out = next_in = 0
-    pending: dict[int, Future[Batch]] = {}
+    answers: dict[int, Batch] = {}
     last = None if n_worlds_max is None else -(-n_worlds_max // task.n_batch)
-    with ProcessPoolExecutor(n_processes, mp_context=context) as pool:
-        try:
-            while not is_over():
-                while len(pending) < 2 * n_processes and (last is None or next_out < last):
-                    pending[next_out] = pool.submit(_do_batch_in_process, task, next_out)
+    workers: list[_Worker] = []
+
+    def receive(seconds: float) -> None:
+        busy = [worker for worker in workers if worker.numbers]
+        for ready in wait([worker.pipe for worker in busy], seconds):
+            number, batch = next(worker for worker in busy if worker.pipe is ready).receive()
+            answers[number] = batch
+
+    def take_in_order() -> None:
+        nonlocal next_in
+        while next_in in answers:
+            batch = answers.pop(next_in)
+            next_in += 1
+            report.add(batch)
+            if batch.error is not None:
+                raise SchedlabError(batch.error)
+            for world, finding in smallest_first(batch.failed):
+                take(world, finding)
+            report.seconds = time.monotonic() - begun
+            on_progress(report)
+            if is_over():
+                return
+
+    try:
+        workers += [_Worker(task) for _ in range(n_processes)]
+        while not is_over() and next_in != last:
+            for worker in workers:
+                while len(worker.numbers) < AHEAD and (last is None or next_out < last):
+                    worker.send(next_out)
                     next_out += 1
-                if not pending:
-                    break
-                wait(pending.values(), timeout=1.0, return_when=FIRST_COMPLETED)
-                while next_in in pending and pending[next_in].done():
-                    batch = pending.pop(next_in).result()
-                    next_in += 1
-                    report.add(batch)
-                    if batch.error is not None:
-                        raise SchedlabError(batch.error)
-                    for world, finding in smallest_first(batch.failed):
-                        take(world, finding)
-                    report.seconds = time.monotonic() - begun
-                    on_progress(report)
-                    if is_over():
-                        break
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+            receive(1.0)
+            take_in_order()
+        # Of a window whose end has not come it is said how far it was.
+        if task.bound and not report.found:
+            end_s = time.monotonic() + GRACE_SECONDS
+            while any(worker.numbers for worker in workers) and (left := end_s - time.monotonic()) > 0:
+                receive(left)
+                while next_in in answers:
+                    take_in_order()
+    finally:
+        for worker in workers:
+            worker.close()
 
 
 def _confirm(task: Task, world: World, finding: Finding) -> None:

@@ -116,7 +116,10 @@ def check(
 def _must_have_tried(report: Report, name: str) -> None:
     """UsageError: nothing was tried, so nothing can be said."""
     if not (report.n_worlds or report.is_interrupted):
-        raise UsageError(f"no world was tried for {name} in {report.seconds:.0f} s: give more with --budget")
+        raise UsageError(
+            f"no world has ended under {name} in {report.seconds:.0f} s, as where a callback does not return: "
+            "give more with --budget"
+        )
 
 
 def _leave_with(report: Report) -> None:
