@@ -246,7 +246,7 @@ def test_a_run_says_before_which_line_its_cpus_were_switched(tmp_path, simulator
         trials = [laboratory.try_world(replace(WORLD, interleaving=f"{seed}:pct2")) for seed in range(200)]
         trial = next(each for each in trials if each.finding)
     world = replace(WORLD, interleaving=trial.interleaving)
-    saved = save(world, trial.finding, task.built, tmp_path, number=1)
+    saved = save(world, trial.finding, task.built, tmp_path)
     text = task.built.policy.path.read_text()
     line = text[: text.index("nr_enqueued++")].count("\n") + 1
     calls = calls_of(saved.run, 0, 10**12)

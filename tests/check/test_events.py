@@ -228,7 +228,7 @@ def test_a_world_with_events_is_repeated_by_its_file(tmp_path, simulator):
     task = replace(task, properties=task.properties - {"ignored-error"})
     world, finding = next(each for number in range(10) for each in do_batch(task, number).failed)
     world = replace(world, horizon_ns=finding.horizon_ns)
-    saved = save(world, finding, task.built, tmp_path, number=1)
+    saved = save(world, finding, task.built, tmp_path)
     assert saved.run and saved.world and saved.run_command.startswith("schedlab run ")
     run = json.loads((saved.run / "run.json").read_text())
     assert (run["status"], run["error"], run["events"]) == ("failed", finding.text, world.machine_events)

@@ -133,3 +133,42 @@ def test_virtual_time_is_held_where_it_is_asked_for_and_refused_where_it_cannot_
     (tmp_path / "bare.bpf.c").write_text(bare)
     done = check("bare.bpf.c", *words, cwd=tmp_path)
     assert done.returncode == 2 and "without SCX_OPS_DEFINE" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "asked", [("rt_fifo", "--property", "stall"), ("fifo", "--never-worse-than", "rr", "--by", "50%")]
+)
+def test_what_was_asked_for_is_held_when_its_world_is_tried_again(asked, tmp_path, simulator):
+    """Headers say nothing of it, or the contrary: with nothing mended, replay and test passed."""
+    policy, *options = asked
+    assert check(policy, *options, "--worlds", 100, cwd=tmp_path).returncode == 1
+    (world,) = tmp_path.glob("out/check/*/*-1.toml")
+    words = ("--replay", world.relative_to(tmp_path))
+    again = check(policy, *words, "--out", "again", cwd=tmp_path)
+    assert again.returncode == 1 and f"--replay {words[1]}" in again.stdout
+    # What is found again is in the file that is there.
+    assert not [*tmp_path.glob("again/*.toml")]
+
+
+def test_a_file_that_is_there_stays(tmp_path, simulator):
+    for name in ("bug.h", "bug_ops.h"):
+        (tmp_path / name).write_text((BUGS / name).read_text())
+    for bug in ("cpu_zero_is_none", "newest_first", "newest_first"):
+        (tmp_path / "mine.bpf.c").write_text((BUGS / f"{bug}.bpf.c").read_text())
+        assert check("mine.bpf.c", "--worlds", 100, cwd=tmp_path).returncode == 1
+        for path in tmp_path.glob("out/check/mine/*-1.toml"):
+            path.write_text("# a note\n" + path.read_text().removeprefix("# a note\n"))
+    worlds = sorted(path.name for path in tmp_path.glob("out/check/mine/*.toml"))
+    assert worlds == ["stall-1.toml", "stall-2.toml"]
+    assert (tmp_path / "out/check/mine/stall-1.toml").read_text().startswith("# a note\n")
+
+
+def test_a_search_in_which_no_world_ends_is_over_with_its_budget(tmp_path, simulator):
+    """It said so, and then waited for its processes for as long as they liked."""
+    endless = LOOPS.replace(
+        "SCX_OPS_DEFINE(loops_ops,", "SCX_OPS_DEFINE(loops_ops, .init = (void *)loops_init,"
+    )
+    init = "s32 BPF_STRUCT_OPS_SLEEPABLE(loops_init)\n{\n\twhile (!n)\n\t\t;\n\treturn 0;\n}\n"
+    (tmp_path / "loops.bpf.c").write_text(endless.replace("SCX_OPS_DEFINE", init + "SCX_OPS_DEFINE", 1))
+    done = check("loops.bpf.c", "--budget", "3s", cwd=tmp_path)
+    assert done.returncode == 2 and "as where a callback does not return" in done.stderr

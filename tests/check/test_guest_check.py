@@ -70,7 +70,7 @@ def test_an_interleaving_is_confirmed_with_delays_and_not_once_it_is_mended(tmp_
         failed = [(each, trial) for each in worlds if (trial := laboratory.try_world(each)).finding]
     world, trial = failed[0]
     world = replace(world, horizon_ns=trial.finding.horizon_ns)
-    saved = save(world, trial.finding, task.built, tmp_path / "found", number=1)
+    saved = save(world, trial.finding, task.built, tmp_path / "found")
     said = try_on_linux(saved, world, trial.finding, task.built).on_linux
     assert re.match(
         r"confirmed on Linux \(7\.\S+\) with delays of up to [\d.]+ms .*before next_overwritten\.bpf\.c", said

@@ -8,6 +8,8 @@ and slices end at ticks.
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from schedlab.records.file import Kind
@@ -233,7 +235,7 @@ def test_o1_who_moves_on_and_on_has_had_its_slice_there_too(play):
     mover = task("m", f'loop = "forever", do = [{steps}]', count=2)
     played = play(workload(hog("h", affinity="[0]"), mover, tick="1ms", horizon="2s"), "o1", cpus=2)
     turns = [turn for turn in played.turns if turn.name == "h"]
-    waits_ms = [(b.start_ns - a.end_ns) / 1e6 for a, b in zip(turns, turns[1:], strict=False)]
+    waits_ms = [(b.start_ns - a.end_ns) / 1e6 for a, b in itertools.pairwise(turns)]
     # A round is a slice of 30 ms for each of the others, at most.
     assert len(turns) > 10 and max(waits_ms) <= 60 and played.end_ns - turns[-1].end_ns <= 60_000_000
 

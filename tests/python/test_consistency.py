@@ -212,8 +212,8 @@ def lazy(n_cpus=2, **fields):
 
 def test_an_idle_cpu_beside_a_waiting_task_is_caught():
     assert lazy() == (
-        "at 0 ns, CPU 1: idle for 10 ns while task 2 waited and could have run there, yet the "
-        "policy declares itself work-conserving"
+        "at 0 ns, CPU 1: idle for 10 ns while task 2 waited and could have run there, as "
+        "under no work-conserving policy"
     )
     assert verdict(LAZY, Expectations(), end_ns=20) == "ok"
     assert lazy(n_cpus=1) == "ok"

@@ -38,6 +38,7 @@ class Avoidable:
     event: Event | None  #: That disturbance.
     certain_ns: int  #: The next instant, at which none does; -1: at each one does.
     n_tried: int  #: Disturbances of an instant.
+    is_at_end: bool = False  #: Whether that next instant is that of the failure.
 
     @property
     def sentence(self) -> str:
@@ -48,6 +49,8 @@ class Avoidable:
         by = f"with CPU {self.event.which} taken by a higher class for {show_time(self.event.time_ns)} then, it does not fail"
         if self.certain_ns < 0:
             return f"When was it decided? It could be avoided to the end: at {_at(self.until_ns)}, {by}."
+        if self.is_at_end:
+            return f"When was it decided? Until {_at(self.until_ns)} it could be avoided: {by}. Nothing else happened until it failed."
         return (
             f"When was it decided? Until {_at(self.until_ns)} it could be avoided: {by}. "
             f"From {_at(self.certain_ns)} on none of {n} avoids it."
@@ -93,4 +96,5 @@ def avoidable(
     except (SpecError, SchedlabError):
         return None
     certain_ns = instants[high] if high < len(instants) else -1
-    return Avoidable(instants[low] if event else -1, event, certain_ns, len(disturbances))
+    is_at_end = high == len(instants) - 1
+    return Avoidable(instants[low] if event else -1, event, certain_ns, len(disturbances), is_at_end)

@@ -7,15 +7,13 @@ Read next: trial.py, the caller.
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
 from ..metrics.timeline import Timeline
 from ..program.file import Program
 from ..records.file import Kind, Records
+from ..stats.explain import stalled_task
 
-_STALLED = re.compile(r"\[(\d+)\] failed to run for ")
 #: An idle CPU goes idle, and now and then another task has it.
 IDLE_SHARE = 0.9
 
@@ -35,8 +33,7 @@ def is_lost(
     Where it `may_be_elsewhere` than its mask says, or that has changed, all of the machine. `limited`, bool, shape (n_program_tasks,), says which tasks may be short
     of a quota, of which others use up what one waits for.
     """
-    found = _STALLED.search(text)
-    pid = int(found[1]) if found else 0
+    pid = stalled_task(text) or 0
     if not 0 < pid <= program.n_tasks:
         return False  # a thread of the policy's user half has no CPUs that it may use
     own = records.events["t_ns"][(records.events["task"] == pid) & (records.events["kind"] <= Kind.STOP)]

@@ -108,7 +108,7 @@ _WRITTEN = re.compile(r"wrote \d+ at ([^\s:;]+):(\d+)$")
 
 def try_on_linux(saved: Saved, world: World, finding: Finding, built: BuiltPolicy) -> Saved:
     """Say of a failure what a real kernel makes of it."""
-    source = saved.world or (world.given.path if world.given else None)
+    source = world.given.path if world.given else saved.world
     said = _why_not(source, world, finding, built)
     return replace(saved, on_linux=said or _tried(saved, source, world, finding, built))
 

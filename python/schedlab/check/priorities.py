@@ -41,6 +41,7 @@ class Order:
 class _Place:
     """Where a task is that takes a lock in each of its rounds; times are its CPU time."""
 
+    lock: int  #: Its object.
     section_ns: int  #: For how long it has the lock.
     round_ns: int
     does_sleep: bool  #: Between rounds; it blocks there before it blocks at the lock.
@@ -87,7 +88,8 @@ def rivals_of(program: Program, order: Order, n_cpus: int) -> dict[int, _Rival]:
     is_queued = attribute == "queued" or order.then_queued
     key = -1 if attribute == "queued" else ATTRIBUTES[attribute][0]
     changed = {pid for pid, changes in enumerate(program.has_mask_changed.tolist(), 1) if changes}
-    rivals = {}
+    rivals: dict[int, _Rival] = {}
+    taken_otherwise: set[int] = set()
     for pid, row in enumerate(rows, 1):
         own = ops[row["op_first"] : row["op_first"] + row["nr_ops"]]
         changes = own[(own["verb"] == _VERB["change"]) & ((own["slot"] == key) | is_queued)]["a"].tolist()
@@ -102,6 +104,13 @@ def rivals_of(program: Program, order: Order, n_cpus: int) -> dict[int, _Rival]:
             name = program.string(int(row["name"]))
             rivals[pid] = _Rival(name, value, value, frozenset(range(n_cpus) if cpus is None else cpus))
             rivals[pid].place = _place_of(own)
+        if not is_given or rivals[pid].place is None:
+            taken_otherwise |= set(own[own["verb"] == _VERB["lock"]]["a"].tolist())
+    for lock in taken_otherwise:
+        # Who holds it is not known, nor what a task at it waits for.
+        for rival in rivals.values():
+            if rival.place and rival.place.lock == lock:
+                rival.place = None
     return {pid: rival for pid, rival in rivals.items() if pid not in changed}
 
 
@@ -114,7 +123,7 @@ def _place_of(ops: np.ndarray) -> _Place | None:
         return None
     section_ns, rest_ns = int(steps[1]["b"]), int(steps[3]["b"])
     does_sleep = verbs[3] == "sleep"
-    return _Place(section_ns, section_ns + (0 if does_sleep else rest_ns), does_sleep)
+    return _Place(int(steps[0]["a"]), section_ns, section_ns + (0 if does_sleep else rest_ns), does_sleep)
 
 
 class _Machine:
@@ -163,12 +172,15 @@ class _Machine:
 
     def broken(self, until_ns: int, allowed_ns: int, *, through_locks: bool) -> str | None:
         """Until then nothing changes: which task is behind for longer than is allowed; None: none is."""
-        holder = None
-        if through_locks:
-            holder = next((r for r in self.rivals.values() if r.is_ready and r.place and r.place.holds), None)
+        holders = {
+            r.place.lock: r
+            for r in self.rivals.values()
+            if through_locks and r.is_ready and r.place and r.place.holds
+        }
         for pid, rival in self.rivals.items():
-            at_lock = through_locks and rival.place is not None and rival.place.is_at_lock
-            waits = holder if at_lock else rival if rival.is_ready and not through_locks else None
+            waits = None if through_locks or not rival.is_ready else rival
+            if through_locks and rival.place is not None and rival.place.is_at_lock:
+                waits = holders.get(rival.place.lock)
             cpu = None
             if waits is not None and (waits is rival or self._is_before(rival, waits)):
                 cpu = next((c for c in sorted(waits.cpus) if self._is_less_urgent(c, rival)), None)

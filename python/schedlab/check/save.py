@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: MIT
 """A broken property as files: a workload, the run that shows it, and a test.
 
-        out/check/mine/stall-1.toml     the world; its first lines say how it is run
+        out/check/mine/stall-1.toml     the world; its first lines say how it is run, and what it breaks
         out/check/mine/stall-1/         the run's folder, for `schedlab gantt` and `trace`
         out/check/mine/test_mine_check.py   one test for each file that is there
 
-Invariant: what is written is enough to repeat the failure without the search.
+Invariant: what is written is enough to repeat the failure without the search; a file that is there stays.
 Read next: cli/check.py.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +29,7 @@ from ..workload.find import load_workload
 from .limits import Cgroup
 from .relations import RELATIONS
 from .search import Found
-from .trial import Finding
+from .trial import Finding, NeverWorse
 from .world import Group, Phase, World, to_toml
 
 #: Begins the line from which `--replay` reads how a world is run.
@@ -48,7 +50,7 @@ from typing import Any
 import pytest
 
 HERE = Path(__file__).resolve().parent
-POLICY = {policy!r}
+POLICY = {policy}
 
 
 @pytest.mark.parametrize("world", sorted(HERE.glob("*.toml")), ids=lambda path: path.stem)
@@ -65,8 +67,7 @@ def test_it_does_not_fail_again(world):
 class Saved:
     """Where a failure is."""
 
-    #: The file that says how it is run; None: the workload was given, and `run` repeats it.
-    world: Path | None
+    world: Path  #: The file that says how it is run.
     #: Folder of the run; None: its CPUs interleave or an invariant is tested, or there are events, which `--replay` alone repeats.
     run: Path | None
     #: `run_command`, `replay_command`: What repeats it.
@@ -76,55 +77,71 @@ class Saved:
 
 
 def save(
-    world: World, finding: Finding, built: BuiltPolicy, folder: Path, *, number: int, workload_name: str = ""
+    world: World,
+    finding: Finding,
+    built: BuiltPolicy,
+    folder: Path,
+    *,
+    workload_name: str = "",
+    never_worse: NeverWorse | None = None,
+    asked: Collection[str] = (),
 ) -> Saved:
-    """Write the files of failure `number`, from 1; `workload_name` is what the user calls a given workload."""
+    """Write the files of a failure; `workload_name` is what the user calls a given workload.
+
+    `asked` are properties that are held only because they were asked for.
+    """
     policy = policy_word(built)
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{finding.broken}-{number}.toml"
     source = Path(workload_name).resolve() if world.given and Path(workload_name).is_file() else None
-    is_known = source is not None and _is_in(source, world)
-    if is_known:
-        path = Path(workload_name)
-    elif source == path.resolve():
-        path = folder / f"{finding.broken}-{number}-again.toml"
-    name = workload_name or str(path)
     settings = [(f"{built.policy.name}.{key}", in_words(built, key, value)) for key, value in world.settings]
     options = ["--topology", world.topology] if world.topology else []
     for key, words in settings:
         options += ["--set", f"{key}={words}"]
     machine = ["--cpus", str(world.n_cpus), "--seed", str(world.seed)]
-    run_command = shlex.join(["schedlab", "run", name, "--policy", policy, *machine, *options])
     # A workload that was given has a file of its own, which says nothing of what is drawn here.
     is_drawn = bool(
         world.given and (world.events != world.given.events or world.interleaving != world.given.interleaving)
     )
-    # What `schedlab run` does not hold.
-    tested = ("invariant", "ignored-error", "vtime")
-    is_of_check = is_drawn or finding.broken in (*tested, *RELATIONS)
-    is_judged_by_check = is_of_check or finding.broken in PROMISED
-    replay = shlex.join(["schedlab", "check", policy, "--replay", str(path) if is_of_check else name])
+    # What `schedlab run` does not show, and what it shows, but does not hold.
+    is_of_check = is_drawn or finding.broken in ("invariant", "ignored-error", "vtime", *RELATIONS)
+    is_judged_by_check = (
+        is_of_check
+        or finding.broken in (*PROMISED, "worse")
+        or (finding.broken == "work" and not built.policy.work_conserving)
+    )
+    how: dict[str, Any] = {
+        "property": finding.broken, "topology": world.topology, "seed": world.seed,
+        "settings": dict(world.settings),
+    }  # fmt: skip
+    if finding.broken in asked:
+        how["is_asked"] = True
+    if finding.broken in RELATIONS:
+        # Another run of it is made of these.
+        how["groups"] = [asdict(group) for group in world.groups]
+        how["limits"] = [asdict(each) for each in world.limits]
+    if finding.broken == "worse" and never_worse is not None:
+        how["worse"] = {
+            "than": policy_word(never_worse.policy), "metric": never_worse.metric, "share": never_worse.share,
+        }  # fmt: skip
+    if world.given:
+        how |= {"workload": str(source or workload_name), "cpus": world.n_cpus}
+        how |= {"interleaving": world.interleaving, "events": world.machine_events}
+    title = f"A {finding.broken} of {built.policy.name}, found by schedlab check"
+    marked = f"{MARK}{json.dumps(how)}\n" + ("" if world.given else to_toml(world, title=title))
+    is_known = source is not None and _is_in(source, world)
+    path = Path(workload_name) if is_known else _place(folder, finding.broken, marked)
+    name = workload_name or str(path)
+    run_command = shlex.join(["schedlab", "run", name, "--policy", policy, *machine, *options])
+    replay = shlex.join(["schedlab", "check", policy, "--replay", str(path)])
     if is_judged_by_check:
         run_command = replay
-    if not is_known and (is_of_check or not workload_name):
-        how = {
-            "property": finding.broken, "topology": world.topology, "seed": world.seed,
-            "settings": dict(world.settings),
-        }  # fmt: skip
-        if finding.broken in RELATIONS:
-            # Another run of it is made of these.
-            how["groups"] = [asdict(group) for group in world.groups]
-            how["limits"] = [asdict(each) for each in world.limits]
-        if world.given:
-            how |= {"workload": str(source or workload_name), "cpus": world.n_cpus}
-            how |= {"interleaving": world.interleaving, "events": world.machine_events}
-        head = (
-            f"# {finding.broken}: {finding.text.splitlines()[0]}\n# {run_command}\n{MARK}{json.dumps(how)}\n"
-        )
-        title = f"A {finding.broken} of {built.policy.name}, found by schedlab check"
-        write_text(path, head + ("" if world.given else to_toml(world, title=title)))
+    if not is_known:
+        if not path.exists():
+            write_text(path, f"# {finding.broken}: {finding.text.splitlines()[0]}\n# {run_command}\n{marked}")
+        is_file = policy != built.policy.name
+        word = f"HERE / {os.path.relpath(policy, folder)!r}" if is_file else repr(policy)
         write_text(
-            folder / f"test_{built.policy.name}_check.py", TEST.format(name=built.policy.name, policy=policy)
+            folder / f"test_{built.policy.name}_check.py", TEST.format(name=built.policy.name, policy=word)
         )
     if is_of_check:
         return Saved(path, None, run_command, replay)
@@ -132,12 +149,21 @@ def save(
         name, policy, seeds=[world.seed], cpus=world.n_cpus, topology=world.topology,
         set=dict(settings), out=folder / path.stem,
     )  # fmt: skip
-    return Saved(
-        world=None if workload_name else path,
-        run=Path(result.runs["directory"][0]),
-        run_command=run_command,
-        replay_command=run_command if workload_name else replay,
-    )
+    return Saved(path, Path(result.runs["directory"][0]), run_command, replay)
+
+
+def _place(folder: Path, broken: str, marked: str) -> Path:
+    """The first file that is not there, or says the same."""
+    for number in itertools.count(1):
+        path = folder / f"{broken}-{number}.toml"
+        if not path.exists() or _said(path.read_text(errors="replace")) == _said(marked):
+            return path
+    raise AssertionError
+
+
+def _said(text: str) -> list[str]:
+    """A file of a world without what is a person's to read."""
+    return [*(line for line in text.splitlines() if line.startswith(MARK)), *_body(text)]
 
 
 def _is_in(path: Path, world: World) -> bool:
@@ -154,13 +180,15 @@ def save_all(
     folder: Path,
     given_name: str,
     then: Callable[[Saved, World, Finding, BuiltPolicy], Saved] | None = None,
+    never_worse: NeverWorse | None = None,
+    asked: Collection[str] = (),
 ) -> list[Saved]:
     """Write the files of each failure, see `save`; `given_name` is that of a workload that was given."""
     result = []
-    for number, each in enumerate(found, 1):
+    for each in found:
         world, finding = each.smallest.world, each.smallest.finding
         name = given_name or str(world.given.path) if world.given else ""
-        saved = save(world, finding, built, folder, number=number, workload_name=name)
+        saved = save(world, finding, built, folder, workload_name=name, never_worse=never_worse, asked=asked)
         result.append(then(saved, world, finding, built) if then else saved)
     return result
 
@@ -181,7 +209,9 @@ def read_world(path: Path) -> World:
         given = str(how.get("interleaving", "")), read_events(str(how.get("events", "")))
         source, n_cpus = str(how.get("workload", path)), int(how.get("cpus", 0))
         groups = tuple(map(_read_group, how.get("groups", ())))
-        limits = tuple(Cgroup(**each) for each in how.get("limits", ()))
+        limits = tuple(
+            Cgroup(**(each | {"cpus": tuple(each.get("cpus", ()))})) for each in how.get("limits", ())
+        )
     except (IndexError, ValueError, KeyError, AttributeError, TypeError) as error:
         raise UsageError(
             f"{path}: no line '{MARK.strip()} {{...}}' says how it is run; give it with --workload instead"
@@ -239,10 +269,11 @@ def _body(text: str) -> list[str]:
     return [line for line in text.splitlines() if line.strip() and not line.startswith(("#", "title ="))]
 
 
-def found_in(path: Path) -> str:
-    """The property that a world broke, which `read_world` has read."""
+def found_in(path: Path) -> dict[str, Any]:
+    """How a world is run that `read_world` has read: the `property` that it broke, and of `worse` what it is compared with."""
     marked = (line for line in path.read_text(encoding="utf-8").splitlines() if line.startswith(MARK))
-    return str(json.loads(next(marked).removeprefix(MARK)).get("property", ""))
+    how: dict[str, Any] = json.loads(next(marked).removeprefix(MARK))
+    return how
 
 
 def check_settings(world: World, built: BuiltPolicy) -> World:

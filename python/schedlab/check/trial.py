@@ -56,7 +56,7 @@ PROPERTIES = {
     "invariant": "an expression that the policy's header declares as @invariant is false after a callback",
     "ignored-error": "a helper fails in a call whose answer the policy does not look at",
     "vtime": "a virtual time leaps, by 2^56 or more from that of the task queued before; if declared",
-    "work": "a CPU is idle beside a task that may run there, although the policy declares otherwise",
+    "work": "a CPU is idle beside a task that may run there",
     "shares": "of two tasks on one CPU, one has had more than its share by more than the header declares",
     "priority": "a task waits beside a less urgent one that runs, or is taken, longer than the header declares",
     "latency": "a task that wakes up waits for longer than the header declares",
@@ -96,7 +96,7 @@ def broken_by(kind: str | None, text: str) -> str | None:
     if kind == "crash" and text.startswith(ASSERTION):
         return "consistency"
     if kind == "consistency":
-        return "work" if "declares itself work-conserving" in text else "consistency"
+        return "work" if "as under no work-conserving policy" in text else "consistency"
     return _OF_POLICY.get(kind or "")
 
 

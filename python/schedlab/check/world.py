@@ -18,6 +18,7 @@ Read next: trial.py; events.py, what happens to the machine.
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -488,7 +489,7 @@ def to_toml(
 ) -> str:
     """Write a world as a workload; topology and knobs are options of `schedlab run`."""
     lines = [
-        "[workload]", f'title = "{title}"', 'question = "Does every task get its turn?"',
+        "[workload]", f"title = {json.dumps(title)}", 'question = "Does every task get its turn?"',
         f'tick = "{format_duration(world.tick_ns)}"', f"cpus = {world.n_cpus}", 'jitter = "0s"',
         f'horizon = "{format_duration(horizon_ns or world.horizon_ns)}"',
         *([f'interleaving = "{world.interleaving}"'] if world.interleaving else []),

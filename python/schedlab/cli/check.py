@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: MIT
 """`schedlab check`: find the workload and the machine that break a policy; `schedlab debug`: look into a run.
 
-Exit status: 0, no counter-example within the budget; 1, one was found; 2, there was no time for a world; 130, interrupted
-before one was found.
+Exit status: 0, no counter-example within the budget; 1, one was found, or the policy does not compile; 2, there was no
+time for a world; 130, interrupted before one was found.
 Read next: check/search.py.
 """
 
 from __future__ import annotations
 
+import contextlib
+import json
 import sys
+import tempfile
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -36,6 +39,7 @@ def register(app: typer.Typer) -> None:
     app.command()(debug)
 
 
+METRIC, BY = "wakeup_p99", "20%"
 INTERLEAVE_HELP = "With --races: run every schedule of at most N preemptions in a window of each world."
 PROPERTY_HELP = "Of error, stall, lost, invariant, ignored-error, vtime, work, shares, priority, latency, inversion, deadlock, race, exit, renamed, scaled, more-cpus, consistency, worse; default: all, but for those of two runs."
 
@@ -56,8 +60,12 @@ def check(
         str | None,
         typer.Option(metavar="POLICY", help="Also find where this policy does better, in --metric."),
     ] = None,
-    metric: Annotated[str, typer.Option(help="For --never-worse-than.")] = "wakeup_p99",
-    by: Annotated[str, typer.Option(help="How much worse is allowed.")] = "20%",
+    metric: Annotated[
+        str | None, typer.Option(help=f"For --never-worse-than; default: {METRIC}.", show_default=False)
+    ] = None,
+    by: Annotated[
+        str | None, typer.Option(help=f"How much worse is allowed; default: {BY}.", show_default=False)
+    ] = None,
     races: Annotated[
         bool, typer.Option("--races", help="Let CPUs interleave within callbacks, and find lost updates.")
     ] = False,
@@ -85,31 +93,38 @@ def check(
     from ..hosts.choose import unavailable_reason
     from ..show.check import as_junit, show_report
 
-    task = _bounded(
-        _task(policy, properties, never_worse_than, metric, by, seed, workload, races), interleave
-    )
+    paths = [*replay, *_worlds_in(corpus)]
+    worlds_known, found = [read_world(path) for path in paths], [found_in(path) for path in paths]
+    never_worse = _never_worse(never_worse_than, metric, by) or _never_worse_again(found)
+    task = _bounded(_task(policy, properties, never_worse, seed, workload, races, found), interleave)
     built = task.built
     if on_linux and (reason := unavailable_reason("guest")):
         raise UnavailableError(f"--on-linux: {reason}")
-    paths = [*replay, *(sorted(corpus.glob("*.toml")) if corpus else [])]
-    known = [check_settings(read_world(path), built) for path in paths]
+    folder = out or Path("out/check") / built.policy.name
+    known = [check_settings(world, built) for world in worlds_known]
     if not (races or task.are_chosen or any(world.interleaving for world in known)):
         task = replace(task, properties=task.properties - {"race", "deadlock", "exit"})
-    task = replace(task, also_held=_also_held(built.policy, {found_in(path) for path in paths}))
     seconds = parse_duration(budget, place="--budget") / 1e9
-    report = search(
-        task, budget_seconds=0 if replay and not task.bound else seconds, n_worlds_max=worlds, finds_all=is_all,
-        corpus=known, only_corpus=bool(replay), on_progress=partial(_show_progress, None if as_json else seconds),
-    )  # fmt: skip
+    made = _must_be_writable(folder, junit)
+    try:
+        report = search(
+            task, budget_seconds=0 if replay and not task.bound else seconds, n_worlds_max=worlds, finds_all=is_all,
+            corpus=known, only_corpus=bool(replay), on_progress=partial(_show_progress, None if as_json else seconds),
+        )  # fmt: skip
+    finally:
+        with contextlib.suppress(OSError):  # what is not empty stays
+            for each in made:
+                each.rmdir()
     _must_have_tried(report, built.policy.name)
     linux = try_on_linux if on_linux else None
-    saved = save_all(report.found, built, out or Path("out/check") / built.policy.name, workload or "", linux)
-    if junit is not None:
-        write_asked("--junit", junit, as_junit(report, task))
+    asked = task.held - replace(task, are_chosen=False, also_held=frozenset()).held
+    saved = save_all(report.found, built, folder, workload or "", linux, never_worse, asked)
     if as_json:
         print_json(_as_json(report, task, saved))
     else:
         show_report(report, task, saved)
+    if junit is not None:
+        write_asked("--junit", junit, as_junit(report, task))
     _leave_with(report)
 
 
@@ -130,24 +145,50 @@ def _leave_with(report: Report) -> None:
         raise typer.Exit(EXIT_INTERRUPTED)
 
 
-def _also_held(policy: Policy, found: set[str]) -> frozenset[str]:
-    """What is held because a world was found by it, although the header does not say so."""
+def _worlds_in(corpus: Path | None) -> list[Path]:
+    """Files of a folder; UsageError where it has none."""
+    paths = sorted(corpus.glob("*.toml")) if corpus else []
+    if corpus and not paths:
+        what = "has no .toml files" if corpus.is_dir() else "is no folder"
+        raise UsageError(f"--corpus {corpus}: it {what}")
+    return paths
+
+
+def _must_be_writable(folder: Path, junit: Path | None) -> list[Path]:
+    """Folders that were made; UsageError, before a search that takes long: what is found could not be written."""
+    if junit is not None and (junit.is_dir() or not junit.absolute().parent.is_dir()):
+        what = "it is a folder" if junit.is_dir() else f"{junit.parent} is no folder"
+        raise UsageError(f"--junit {junit}: {what}")
+    made = [each for each in (folder, *folder.parents) if not each.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise UsageError(
+            f"{folder}: what is found could not be written there: {error.strerror}; name another folder with --out"
+        ) from error
+    return made
+
+
+def _also_held(policy: Policy, found: list[dict[str, Any]]) -> frozenset[str]:
+    """What is held because a world was found by it, and was asked for then, as two runs always are."""
     from ..check.relations import RELATIONS
 
-    return frozenset(found & ({*RELATIONS} | ({"inversion"} if policy.priority else set())))
+    broken = {str(how.get("property", "")) for how in found}
+    asked = {str(how["property"]) for how in found if how.get("is_asked")}
+    return frozenset(asked | (broken & ({*RELATIONS} | ({"inversion"} if policy.priority else set()))))
 
 
 def _task(
     policy: str,
     properties: str | None,
-    never_worse_than: str | None,
-    metric: str,
-    by: str,
+    never_worse: NeverWorse | None,
     seed: int,
     workload: str | None,
     races: bool,
+    found: list[dict[str, Any]],
 ) -> Task:
-    """What the options say of the policy and of what is held against it."""
+    """What the options say of the policy and of what is held against it; `found`: of worlds that are tried again."""
     from ..check.relations import RELATIONS
     from ..check.search import Task
     from ..policy.build import build_policy
@@ -165,9 +206,11 @@ def _task(
         if properties is not None and name in chosen and getattr(loaded, key) is None:
             example = ENTITLEMENTS[key][2]
             raise UsageError(f"--property {name}: {policy} declares none; such as, in its header: {example}")
-    if properties is not None and "vtime" in chosen:
-        loaded = replace(loaded, virtual_time=True)  # asked for, whatever the header says
-        if not is_defined_by_macro(loaded):
+    broken = {str(how.get("property", "")) for how in found}
+    if "vtime" in (chosen if properties is not None else broken):
+        if is_defined_by_macro(loaded):
+            loaded = replace(loaded, virtual_time=True)  # asked for, whatever the header says
+        elif properties is not None:
             raise UsageError(
                 f"--property vtime: {policy} defines its operations without SCX_OPS_DEFINE, so it is not tested"
             )
@@ -179,13 +222,15 @@ def _task(
         raise UsageError(
             f"--property {two[0]}: not of a given workload: only worlds that are drawn have another run"
         )
-    never_worse = None if never_worse_than is None else _never_worse(never_worse_than, metric, by)
+    if properties is not None and "worse" in chosen and never_worse is None:
+        raise UsageError("--property worse: say than which policy, with --never-worse-than")
     return Task(
         built=build_policy(loaded),
         properties=chosen - (frozenset() if never_worse else {"worse"}),
         seed=seed,
         never_worse=never_worse,
         are_chosen=properties is not None,
+        also_held=_also_held(loaded, found),
         given=None if workload is None else _given(workload),
         races=races,
     )
@@ -214,8 +259,37 @@ def _properties(given: str | None) -> frozenset[str]:
     return frozenset(chosen)
 
 
-def _never_worse(policy: str, metric: str, by: str) -> NeverWorse:
+def _never_worse(policy: str | None, metric: str | None, by: str | None) -> NeverWorse | None:
     """The comparison that `--never-worse-than` asks for."""
+    if policy is None:
+        if metric is not None or by is not None:
+            raise UsageError(f"--{'by' if metric is None else 'metric'}: give it with --never-worse-than")
+        return None
+    by = by or BY
+    try:
+        share = float(by.removesuffix("%")) / (100 if by.endswith("%") else 1)
+    except ValueError as error:
+        raise UsageError(f"--by {by}: give a share, such as 20%") from error
+    if not 0 <= share < 1000:
+        raise UsageError(f"--by {by}: give a share of 0 % or more")
+    return _compared(policy, metric or METRIC, share)
+
+
+def _never_worse_again(found: list[dict[str, Any]]) -> NeverWorse | None:
+    """That by which worlds were found; UsageError where there are several."""
+    asked = {json.dumps(how["worse"], sort_keys=True) for how in found if "worse" in how}
+    if len(asked) > 1:
+        raise UsageError(
+            f"worlds were compared with several policies or metrics: give them one at a time, with --replay; {', '.join(sorted(asked))}"
+        )
+    for each in asked:
+        how = json.loads(each)
+        return _compared(str(how["than"]), str(how["metric"]), float(how["share"]))
+    return None
+
+
+def _compared(policy: str, metric: str, share: float) -> NeverWorse:
+    """A comparison; UsageError where nothing is better or worse in that metric."""
     from ..check.trial import NeverWorse
     from ..metrics.dictionary import find_metric
     from ..policy.build import build_policy
@@ -224,12 +298,6 @@ def _never_worse(policy: str, metric: str, by: str) -> NeverWorse:
     found = find_metric(metric)
     if found.level != "run" or found.direction == "none":
         raise UsageError(f"--metric {metric}: it is not one of a run of which less or more is better")
-    try:
-        share = float(by.removesuffix("%")) / (100 if by.endswith("%") else 1)
-    except ValueError as error:
-        raise UsageError(f"--by {by}: give a share, such as 20%") from error
-    if not 0 <= share < 1000:
-        raise UsageError(f"--by {by}: give a share of 0 % or more")
     # A millisecond is a tick: below it no wait is too long for anybody.
     floor = 1e6 if found.unit == "ns" else 0.0
     return NeverWorse(build_policy(load_policy(policy)), metric, share, floor)
@@ -296,7 +364,7 @@ def _as_json(report: Report, task: Task, saved: list[Saved]) -> dict[str, Any]:
                 "size_first": each.first.size,
                 "size": each.smallest.world.size,
                 "trials": each.smallest.n_trials,
-                "workload": files.world and str(files.world),
+                "workload": str(files.world),
                 "interleaving": each.smallest.world.interleaving or None,
                 "events": [event.sentence for event in each.smallest.world.events],
                 "strategy_first": each.strategy or None,

@@ -156,7 +156,9 @@ def _work_conserving(test: Test, facts: Sequence[Fact], others: Sequence[Fact]) 
     idle = next((fact for fact in facts if fact.idle), None)
     if idle is None or idle.idle is None:
         return Part("", 0, f"no CPU idle beside a task in {len(facts)} runs")
-    return Part("", None, idle.idle.partition(", yet the policy")[0], variant=idle.variant)
+    return Part(
+        "", None, idle.idle.partition(", as under no work-conserving policy")[0], variant=idle.variant
+    )
 
 
 def worst_share(test: Test, fact: Fact) -> tuple[float, str]:

@@ -479,7 +479,7 @@ def _describe_waste(
     return Violation(
         t_ns,
         f"{at(t_ns)}, CPU {spans.cpu[gap]}: idle for {int(overlap_end[first]) - t_ns} ns while "
-        f"task {tasks.task[mine[first]]} waited and could have run there, yet the policy declares "
-        "itself work-conserving"
+        f"task {tasks.task[mine[first]]} waited and could have run there, as under no "
+        "work-conserving policy"
         + (f" (after {latency_ns} ns in which it may go unnoticed here)" if latency_ns else ""),
     )

@@ -41,7 +41,7 @@ def failed_charts(folders: list[tuple[Path | None, dict[str, Any]]]) -> Iterator
             records, program = records_until_failure(folder), program_of_run(folder)
             n_max = min(SLICES_MAX, PAGE_SLICES_MAX // SHOWN_MAX)
             chart = chart_of(Timeline(records), program.names if program else {}, n_max=n_max)
-            stretch, lines = longest_wait_as_lines(records, program)
+            stretch, lines = longest_wait_as_lines(records, program, run.get("error") or "")
         except (OSError, SchedlabError):
             continue
         if not chart["n_slices"]:

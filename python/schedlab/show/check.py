@@ -38,6 +38,8 @@ from .tables import say
 CAUSE_LINES = 3
 #: How much of a run is drawn around a failure.
 WINDOW_NS = 100 * MS
+#: As core/policy.c says of a stalled task that is in no queue.
+HELD = "held by the policy"
 
 
 def show_report(report: Report, task: Task, saved: list[Saved]) -> None:
@@ -184,7 +186,9 @@ def _show_run(run: Path, finding: Finding) -> None:
         records, program = records_until_failure(run), program_of_run(run)
         chart = _chart(records, program.names if program else {}, finding.text)
         stretch, lines = (
-            longest_wait_as_lines(records, program) if seen_as(finding.broken) == "stall" else (None, [])
+            longest_wait_as_lines(records, program, finding.text)
+            if seen_as(finding.broken) == "stall"
+            else (None, [])
         )
         queued = queued_by(run, stretch.task, stretch.begin_ns) if stretch else ""
     except (SchedlabError, OSError, ValueError):
@@ -195,6 +199,8 @@ def _show_run(run: Path, finding: Finding) -> None:
         say(f"  {escape(line)}")
     if queued:
         say(f"    {escape(queued)}")
+    if lines and HELD in finding.text:
+        say("    At the end it was in no queue: the policy keeps it somewhere, or has lost it.")
     if lines:
         say(f"  All of it:   schedlab explain {escape(str(run))} --calls\n", is_whole=True)
 

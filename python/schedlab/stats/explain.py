@@ -10,6 +10,7 @@ Read next: metrics/cause.py.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -49,12 +50,13 @@ _SAID = {
     IDLE: "idle",
     OVERHEAD: "scheduler, ticks, steal time",
 }
+_STALLED = re.compile(r"\[(\d+)\] failed to run for ")
 _CAUSE = {
     RAN_ALREADY: "what ran already kept the CPU, without being preempted: {share} of the CPU time.",
     WAITED_ALREADY: "the tasks that waited already had their turns first: {share} of the CPU time, {turn} a turn.",
     CAME_LATER: "the policy preferred tasks that became runnable later: {share} of the CPU time, {n} turns.",
     IDLE: "{cpus} idle for {idle} beside it. The policy kicked no idle CPU, keeps the task in a queue at which that "
-    "CPU does not look, or holds it back (a cap).",
+    "CPU does not look, holds it back (a cap), or has lost it.",
     OVERHEAD: "the scheduler itself took {share} of the CPU time.",
 }
 
@@ -98,11 +100,23 @@ def explain(
     return Explanation(stretch, waker=waker, because=because)
 
 
-def longest_wait_as_lines(records: Records, program: Program | None) -> tuple[Stretch | None, list[str]]:
-    """The longest wait for a CPU, and what is printed of it; none where records contradict themselves."""
+def stalled_task(error: str) -> int | None:
+    """The task that the watchdog named; None: it did not.
+
+    >>> stalled_task("runnable task stall: a[3] failed to run for 44.976s"), stalled_task("")
+    (3, None)
+    """
+    found = _STALLED.search(error)
+    return int(found[1]) if found else None
+
+
+def longest_wait_as_lines(
+    records: Records, program: Program | None, error: str = ""
+) -> tuple[Stretch | None, list[str]]:
+    """The longest wait of the task whose stall has ended the run, or else of all, for a CPU, and what is printed of it; none where records contradict themselves."""
     timeline = Timeline(records)
     is_sound = check(timeline, Expectations(is_cut=True)) == "ok"
-    stretch = longest_wait(timeline) if is_sound else None
+    stretch = longest_wait(timeline, stalled_task(error)) if is_sound else None
     if stretch is None:
         return None, []
     affinity = dict(enumerate(program.affinity, 1)) if program else {}
