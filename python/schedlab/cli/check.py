@@ -12,6 +12,7 @@ import contextlib
 import json
 import sys
 import tempfile
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -91,7 +92,6 @@ def check(
     from ..check.save import check_settings, found_in, read_world, save_all
     from ..check.search import search
     from ..hosts.choose import unavailable_reason
-    from ..show.check import as_junit, show_report
 
     paths = [*replay, *_worlds_in(corpus)]
     worlds_known, found = [read_world(path) for path in paths], [found_in(path) for path in paths]
@@ -105,27 +105,32 @@ def check(
     if not (races or task.are_chosen or any(world.interleaving for world in known)):
         task = replace(task, properties=task.properties - {"race", "deadlock", "exit"})
     seconds = parse_duration(budget, place="--budget") / 1e9
-    made = _must_be_writable(folder, junit)
-    try:
+    with _written_to(folder, junit):
         report = search(
             task, budget_seconds=0 if replay and not task.bound else seconds, n_worlds_max=worlds, finds_all=is_all,
             corpus=known, only_corpus=bool(replay), on_progress=partial(_show_progress, None if as_json else seconds),
         )  # fmt: skip
-    finally:
-        with contextlib.suppress(OSError):  # what is not empty stays
-            for each in made:
-                each.rmdir()
     _must_have_tried(report, built.policy.name)
     linux = try_on_linux if on_linux else None
     asked = task.held - replace(task, are_chosen=False, also_held=frozenset()).held
     saved = save_all(report.found, built, folder, workload or "", linux, never_worse, asked)
+    _answer(report, task, saved, junit, as_json=as_json)
+
+
+def _answer(report: Report, task: Task, saved: list[Saved], junit: Path | None, *, as_json: bool) -> None:
+    """Say what was found, and leave with its exit code."""
+    from ..show.check import as_junit, show_report
+
     if as_json:
         print_json(_as_json(report, task, saved))
     else:
         show_report(report, task, saved)
     if junit is not None:
         write_asked("--junit", junit, as_junit(report, task))
-    _leave_with(report)
+    if report.found:
+        raise typer.Exit(EXIT_CHECK_FAILED)
+    if report.is_interrupted:
+        raise typer.Exit(EXIT_INTERRUPTED)
 
 
 def _must_have_tried(report: Report, name: str) -> None:
@@ -137,14 +142,6 @@ def _must_have_tried(report: Report, name: str) -> None:
         )
 
 
-def _leave_with(report: Report) -> None:
-    """Exit code of a search."""
-    if report.found:
-        raise typer.Exit(EXIT_CHECK_FAILED)
-    if report.is_interrupted:
-        raise typer.Exit(EXIT_INTERRUPTED)
-
-
 def _worlds_in(corpus: Path | None) -> list[Path]:
     """Files of a folder; UsageError where it has none."""
     paths = sorted(corpus.glob("*.toml")) if corpus else []
@@ -154,8 +151,9 @@ def _worlds_in(corpus: Path | None) -> list[Path]:
     return paths
 
 
-def _must_be_writable(folder: Path, junit: Path | None) -> list[Path]:
-    """Folders that were made; UsageError, before a search that takes long: what is found could not be written."""
+@contextlib.contextmanager
+def _written_to(folder: Path, junit: Path | None) -> Iterator[None]:
+    """UsageError before a search, which takes long, where what it finds could not be written; it leaves no empty folder."""
     if junit is not None and (junit.is_dir() or not junit.absolute().parent.is_dir()):
         what = "it is a folder" if junit.is_dir() else f"{junit.parent} is no folder"
         raise UsageError(f"--junit {junit}: {what}")
@@ -167,7 +165,12 @@ def _must_be_writable(folder: Path, junit: Path | None) -> list[Path]:
         raise UsageError(
             f"{folder}: what is found could not be written there: {error.strerror}; name another folder with --out"
         ) from error
-    return made
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):  # what is not empty stays
+            for each in made:
+                each.rmdir()
 
 
 def _also_held(policy: Policy, found: list[dict[str, Any]]) -> frozenset[str]:
