@@ -25,6 +25,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
@@ -196,19 +197,17 @@ class Report:
 
 
 class _Worker:
-    """A process of the search: it tries the batches whose numbers it is sent, and is ended in the middle of one."""
+    """A process of the search: it tries the batches whose numbers it is sent, and is ended in the middle of one.
+
+    Context: Ctrl-C is held back, which is for us, also while the process begins.
+    """
 
     def __init__(self, task: Task):
         context = multiprocessing.get_context("spawn")
         # A pipe of its own: what others share, one that is killed may hold or leave half written.
         self.pipe, theirs = context.Pipe()
         self._process = context.Process(target=_work, args=(theirs, task), daemon=True)
-        # Ctrl-C is for us, also while the process begins.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
-            self._process.start()
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        self._process.start()
         theirs.close()
         self.numbers: list[int] = []  #: Of its batches, in their order.
 
@@ -508,7 +507,14 @@ def _search_in_processes(
                 return
 
     try:
-        workers += [_Worker(task) for _ in range(n_processes)]
+        # It would let Ctrl-C through as it begins, with the first of them.
+        resource_tracker.ensure_running()
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            for _ in range(n_processes):
+                workers.append(_Worker(task))
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         while not is_over() and next_in != last:
             for worker in workers:
                 while len(worker.numbers) < AHEAD and (last is None or next_out < last):
