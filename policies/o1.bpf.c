@@ -165,7 +165,6 @@ static void move_round(struct task_ctx *tc, u64 now)
 			       tc->round != tc->run_round && !time_before(tc->round, old) :
 			       time_before(old, tc->round);
 
-	tc->run_round = now;
 	tc->round = now + has_had;
 }
 

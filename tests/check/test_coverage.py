@@ -118,8 +118,8 @@ def test_the_command_says_how_much_and_which(policy, simulator, root, tmp_path):
 
 
 def test_without_tools_nothing_is_said_of_lines(policy, simulator, monkeypatch):
-    monkeypatch.setattr(coverage.shutil, "which", lambda name: None)
     task = Task(build_policy(load_policy(str(policy))), frozenset({"error"}), seed=1)
+    monkeypatch.setattr(coverage.shutil, "which", lambda name: None)
     assert coverage.compile_covered(task.built, ()) is None
 
 

@@ -94,6 +94,24 @@ def test_a_mask_that_is_remembered_is_found_by_cpus_of_cgroups_alone(monkeypatch
     assert not [failed for number in range(4) for failed in do_batch(task, number).failed]
 
 
+def test_no_neighbour_of_a_world_with_cpus_of_cgroups_changes_masks(monkeypatch):
+    """A task would ask for CPUs that its cgroup has not, which is refused, and ends the search."""
+    monkeypatch.setattr(worlds, "MOVED_SHARE", 1.0)
+    policy, rng = load_policy("rr"), random.Random(1)
+    drawn = [
+        world
+        for world in (draw_world(rng, policy, {}) for _ in range(300))
+        if any(each.cpus for each in world.limits)
+    ]
+    near = [change_world(rng, world, policy, {}) for world in drawn for _ in range(20)]
+    changed = [
+        world
+        for world in near
+        if any(phase.verb == "change" for group in world.groups for phase in group.phases)
+    ]
+    assert changed and not [world for world in changed if any(each.cpus for each in world.limits)]
+
+
 def test_a_group_that_has_a_budget_again_in_vain_is_found_by_quotas_alone(tmp_path, monkeypatch, simulator):
     """What is left is never more than a quota, without a burst; `credit` declares that tasks may starve."""
     headers = CHECKOUT / "include" / "scx" / "policy"

@@ -3,12 +3,19 @@
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from check.test_check import BUGS, check, task_of
-from schedlab.check.search import do_batch, search
+from schedlab import paths
+from schedlab.check import search as search_module
+from schedlab.check.search import Known, do_batch, search
 from schedlab.check.shrink import shrink
 from schedlab.check.trial import Laboratory
 from schedlab.errors import SchedlabError
@@ -71,7 +78,7 @@ def test_ctrl_c_after_a_failure_was_made_small_keeps_it(simulator, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("schedlab.check.search.avoidable", avoidable)
-    report = search(task, budget_seconds=60, corpus=[world], only_corpus=True)
+    report = search(task, budget_seconds=60, corpus=[Known(world)], only_corpus=True)
     assert (
         at and report.is_interrupted and [each.smallest.finding.broken for each in report.found] == ["stall"]
     )
@@ -90,7 +97,7 @@ def test_a_defect_of_schedlab_loses_nothing_that_was_found_before(simulator, mon
               do_batch(task_of(BUGS / f"{path}.bpf.c"), 0).failed[:3]]  # fmt: skip
     task = task_of(BUGS / "forgotten_kick.bpf.c")
     monkeypatch.setattr("schedlab.check.search.Finding.signature", property(lambda self: self.text))
-    report = search(task, budget_seconds=60, corpus=worlds, only_corpus=True, finds_all=True)
+    report = search(task, budget_seconds=60, corpus=[*map(Known, worlds)], only_corpus=True, finds_all=True)
     assert len(report.found) == 1 and report.defect == "a failure does not repeat"
 
 
@@ -164,11 +171,60 @@ def test_a_file_that_is_there_stays(tmp_path, simulator):
 
 
 def test_a_search_in_which_no_world_ends_is_over_with_its_budget(tmp_path, simulator):
-    """It said so, and then waited for its processes for as long as they liked."""
+    """It said so, and then waited for its processes for as long as they liked: 48 s in all."""
     endless = LOOPS.replace(
         "SCX_OPS_DEFINE(loops_ops,", "SCX_OPS_DEFINE(loops_ops, .init = (void *)loops_init,"
     )
     init = "s32 BPF_STRUCT_OPS_SLEEPABLE(loops_init)\n{\n\twhile (!n)\n\t\t;\n\treturn 0;\n}\n"
     (tmp_path / "loops.bpf.c").write_text(endless.replace("SCX_OPS_DEFINE", init + "SCX_OPS_DEFINE", 1))
-    done = check("loops.bpf.c", "--budget", "3s", cwd=tmp_path)
+    done = check("loops.bpf.c", "--budget", "1s", cwd=tmp_path)
     assert done.returncode == 2 and "as where a callback does not return" in done.stderr
+
+
+def test_a_process_of_a_search_that_ends_is_said_and_what_was_found_is_kept(simulator, monkeypatch):
+    """It ends in the middle of a batch, and where it is sent the next one."""
+    task = task_of("rr")
+    for number in (0, 3):
+        worker = search_module._Worker(task)
+        for each in range(number):
+            worker.send(each)
+        worker.kill()
+        worker._process.join()
+        with pytest.raises(SchedlabError, match="has ended by itself, with status -9"):
+            worker.receive() if number else worker.send(0)
+        worker.close()
+
+
+def test_an_error_in_a_process_of_a_search_is_said_as_it_is(simulator, monkeypatch):
+    missing = replace(task_of("rr"), scratch=Path("/nosuch"))
+    worker = search_module._Worker(missing)
+    worker.send(0)
+    assert "No such file or directory: '/nosuch" in worker.receive()[1].error
+    worker.kill()
+    worker.close()
+
+
+def test_a_comparison_is_held_for_its_world_alone_and_from_each_folder(tmp_path, simulator):
+    (tmp_path / "base.bpf.c").write_text(paths.policies_folder().joinpath("rr.bpf.c").read_text())
+    words = ("fifo", "--never-worse-than", "base.bpf.c", "--worlds", 100)
+    assert check(*words, cwd=tmp_path).returncode == 1
+    (tmp_path / "elsewhere").mkdir()
+    (world,) = tmp_path.glob("out/check/fifo/worse-1.toml")
+    again = check("fifo", "--replay", world, cwd=tmp_path / "elsewhere")
+    assert again.returncode == 1 and "under base" in " ".join(again.stdout.split()), again.stderr
+    # Of a corpus it is tried first, and the worlds that are drawn are compared with nothing.
+    done = check("fifo", "--corpus", world.parent, "--all", "--worlds", 100, "--json", cwd=tmp_path)
+    found = json.loads(done.stdout)
+    assert {each["property"] for each in found["found"]} == {"worse"} and "worse" not in found["properties"]
+
+
+def test_a_test_finds_its_policy_through_a_link(tmp_path, simulator):
+    for name in ("bug.h", "bug_ops.h", "cpu_zero_is_none.bpf.c"):
+        (tmp_path / name).write_text((BUGS / name).read_text())
+    (tmp_path / "far" / "away").mkdir(parents=True)
+    (tmp_path / "out").symlink_to("far/away")
+    assert check("cpu_zero_is_none.bpf.c", "--worlds", 100, cwd=tmp_path).returncode == 1
+    (test,) = tmp_path.glob("out/check/*/test_*.py")
+    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", "/dev/null", test],
+                          cwd=tmp_path / "far", capture_output=True, text=True)  # fmt: skip
+    assert done.returncode == 1 and "stall" in done.stdout and "no such file" not in done.stdout

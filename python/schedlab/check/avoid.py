@@ -38,7 +38,7 @@ class Avoidable:
     event: Event | None  #: That disturbance.
     certain_ns: int  #: The next instant, at which none does; -1: at each one does.
     n_tried: int  #: Disturbances of an instant.
-    is_at_end: bool = False  #: Whether that next instant is that of the failure.
+    is_at_end: bool = False  #: Whether that next instant is the last of the run.
 
     @property
     def sentence(self) -> str:
@@ -50,7 +50,7 @@ class Avoidable:
         if self.certain_ns < 0:
             return f"When was it decided? It could be avoided to the end: at {_at(self.until_ns)}, {by}."
         if self.is_at_end:
-            return f"When was it decided? Until {_at(self.until_ns)} it could be avoided: {by}. Nothing else happened until it failed."
+            return f"When was it decided? Until {_at(self.until_ns)} it could be avoided: {by}. The next that happened, at {_at(self.certain_ns)}, was the last."
         return (
             f"When was it decided? Until {_at(self.until_ns)} it could be avoided: {by}. "
             f"From {_at(self.certain_ns)} on none of {n} avoids it."

@@ -5,7 +5,7 @@
         out/check/mine/stall-1/         the run's folder, for `schedlab gantt` and `trace`
         out/check/mine/test_mine_check.py   one test for each file that is there
 
-Invariant: what is written is enough to repeat the failure without the search; a file that is there stays.
+Invariant: what is written is enough to repeat the failure without the search; of files that are there none is written.
 Read next: cli/check.py.
 """
 
@@ -15,7 +15,8 @@ import itertools
 import json
 import os
 import shlex
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -84,11 +85,11 @@ def save(
     *,
     workload_name: str = "",
     never_worse: NeverWorse | None = None,
-    asked: Collection[str] = (),
+    is_asked: bool = False,
 ) -> Saved:
     """Write the files of a failure; `workload_name` is what the user calls a given workload.
 
-    `asked` are properties that are held only because they were asked for.
+    `is_asked`: the property is held only because it was asked for.
     """
     policy = policy_word(built)
     folder.mkdir(parents=True, exist_ok=True)
@@ -113,7 +114,7 @@ def save(
         "property": finding.broken, "topology": world.topology, "seed": world.seed,
         "settings": dict(world.settings),
     }  # fmt: skip
-    if finding.broken in asked:
+    if is_asked:
         how["is_asked"] = True
     if finding.broken in RELATIONS:
         # Another run of it is made of these.
@@ -121,28 +122,27 @@ def save(
         how["limits"] = [asdict(each) for each in world.limits]
     if finding.broken == "worse" and never_worse is not None:
         how["worse"] = {
-            "than": policy_word(never_worse.policy), "metric": never_worse.metric, "share": never_worse.share,
+            "than": _from_anywhere(never_worse.policy), "metric": never_worse.metric, "share": never_worse.share,
         }  # fmt: skip
     if world.given:
         how |= {"workload": str(source or workload_name), "cpus": world.n_cpus}
         how |= {"interleaving": world.interleaving, "events": world.machine_events}
     title = f"A {finding.broken} of {built.policy.name}, found by schedlab check"
     marked = f"{MARK}{json.dumps(how)}\n" + ("" if world.given else to_toml(world, title=title))
-    is_known = source is not None and _is_in(source, world)
-    path = Path(workload_name) if is_known else _place(folder, finding.broken, marked)
+    if source is not None and _is_in(source, world):
+        path, is_new = Path(workload_name), False
+    else:
+        path, is_new = _claim(folder, finding.broken, marked)
     name = workload_name or str(path)
     run_command = shlex.join(["schedlab", "run", name, "--policy", policy, *machine, *options])
     replay = shlex.join(["schedlab", "check", policy, "--replay", str(path)])
     if is_judged_by_check:
         run_command = replay
-    if not is_known:
-        if not path.exists():
-            write_text(path, f"# {finding.broken}: {finding.text.splitlines()[0]}\n# {run_command}\n{marked}")
-        is_file = policy != built.policy.name
-        word = f"HERE / {os.path.relpath(policy, folder)!r}" if is_file else repr(policy)
-        write_text(
-            folder / f"test_{built.policy.name}_check.py", TEST.format(name=built.policy.name, policy=word)
-        )
+    test = folder / f"test_{built.policy.name}_check.py"
+    if is_new:
+        write_text(path, f"# {finding.broken}: {finding.text.splitlines()[0]}\n# {run_command}\n{marked}")
+        if not test.exists():
+            write_text(test, TEST.format(name=built.policy.name, policy=_from_here(policy, built, folder)))
     if is_of_check:
         return Saved(path, None, run_command, replay)
     result = api.run(
@@ -152,13 +152,36 @@ def save(
     return Saved(path, Path(result.runs["directory"][0]), run_command, replay)
 
 
-def _place(folder: Path, broken: str, marked: str) -> Path:
-    """The first file that is not there, or says the same."""
-    for number in itertools.count(1):
-        path = folder / f"{broken}-{number}.toml"
-        if not path.exists() or _said(path.read_text(errors="replace")) == _said(marked):
-            return path
-    raise AssertionError
+def _claim(folder: Path, broken: str, marked: str) -> tuple[Path, bool]:
+    """The first file that was not there, now empty, or one that says the same; which of the two it is.
+
+    Another check may write into the same folder.
+    """
+    for path in (folder / f"{broken}-{number}.toml" for number in itertools.count(1)):
+        try:
+            path.open("x").close()
+        except FileExistsError:
+            with suppress(OSError):  # a folder, or not ours to read
+                if _said(path.read_text(encoding="utf-8", errors="replace")) == _said(marked):
+                    return path, False
+        else:
+            return path, True
+    raise AssertionError  # numbers do not end
+
+
+def _from_anywhere(built: BuiltPolicy) -> str:
+    """How a policy is named in each folder."""
+    word = policy_word(built)
+    return word if word == built.policy.name else str(Path(word).resolve())
+
+
+def _from_here(policy: str, built: BuiltPolicy, folder: Path) -> str:
+    """A policy in Python, for a test in a folder; what was named from where the user was goes with the folder."""
+    if policy == built.policy.name or Path(policy).is_absolute():
+        return repr(policy)
+    # Of a link its own name: by that the policy is called.
+    path = Path(policy).parent.resolve() / Path(policy).name
+    return f"HERE / {os.path.relpath(path, folder.resolve())!r}"
 
 
 def _said(text: str) -> list[str]:
@@ -180,15 +203,14 @@ def save_all(
     folder: Path,
     given_name: str,
     then: Callable[[Saved, World, Finding, BuiltPolicy], Saved] | None = None,
-    never_worse: NeverWorse | None = None,
-    asked: Collection[str] = (),
 ) -> list[Saved]:
     """Write the files of each failure, see `save`; `given_name` is that of a workload that was given."""
     result = []
     for each in found:
         world, finding = each.smallest.world, each.smallest.finding
         name = given_name or str(world.given.path) if world.given else ""
-        saved = save(world, finding, built, folder, workload_name=name, never_worse=never_worse, asked=asked)
+        saved = save(world, finding, built, folder, workload_name=name, never_worse=each.never_worse,
+                     is_asked=each.is_asked)  # fmt: skip
         result.append(then(saved, world, finding, built) if then else saved)
     return result
 
@@ -270,10 +292,11 @@ def _body(text: str) -> list[str]:
 
 
 def found_in(path: Path) -> dict[str, Any]:
-    """How a world is run that `read_world` has read: the `property` that it broke, and of `worse` what it is compared with."""
-    marked = (line for line in path.read_text(encoding="utf-8").splitlines() if line.startswith(MARK))
+    """How a world is run that `read_world` has read: the `property` that it broke, and what it was found by."""
+    text = path.read_text(encoding="utf-8", errors="replace")
+    marked = (line for line in text.splitlines() if line.startswith(MARK))
     how: dict[str, Any] = json.loads(next(marked).removeprefix(MARK))
-    return how
+    return {"property": ""} | how
 
 
 def check_settings(world: World, built: BuiltPolicy) -> World:

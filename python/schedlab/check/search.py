@@ -20,14 +20,17 @@ import multiprocessing
 import os
 import random
 import signal
+import subprocess
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
+from typing import cast
 
 from ..errors import SchedlabError
 from ..paths import cache_folder
@@ -65,6 +68,15 @@ SWITCHES_OF_A_SEED = 200
 
 
 @dataclass(frozen=True)
+class Known:
+    """A world that is tried again, and what it was found by that no header says."""
+
+    world: World
+    also_held: frozenset[str] = frozenset()
+    never_worse: NeverWorse | None = None
+
+
+@dataclass(frozen=True)
 class Task:
     """A policy and what is held against it, as a process of the search gets it."""
 
@@ -74,7 +86,7 @@ class Task:
     never_worse: NeverWorse | None = None
     given: World | None = None
     are_chosen: bool = False
-    #: Held although the header does not say so: a world that is tried again was found by it.
+    #: Held although the header does not say so: the world that is tried again was found by it.
     also_held: frozenset[str] = frozenset()
     races: bool = False
     #: With `races`: each schedule of a window of each world is run, in place of one that is drawn.
@@ -115,8 +127,23 @@ class Task:
     def laboratory(self) -> Laboratory:
         """A new one; to be closed."""
         return Laboratory(
-            self.built, properties=self.held, never_worse=self.never_worse, coverage=self.coverage
-        )
+            self.built, properties=self.held, never_worse=self.never_worse, coverage=self.coverage,
+            scratch=self.scratch,
+        )  # fmt: skip
+
+    @property
+    def asked(self) -> frozenset[str]:
+        """Of what is held, what is so only because it was asked for."""
+        return self.held - replace(self, are_chosen=False, also_held=frozenset()).held
+
+    def again(self, known: Known) -> Task:
+        """What is held in a world that is tried again."""
+        worse = None if self.bound else known.never_worse
+        if self.are_chosen or not (known.also_held or worse):
+            return self
+        properties = self.properties | ({"worse"} if worse else set())
+        never_worse = self.never_worse or worse
+        return replace(self, properties=properties, also_held=known.also_held, never_worse=never_worse)
 
 
 @dataclass
@@ -163,6 +190,8 @@ class Found:
     strategy: str = ""
     n_seen: int = 1
     decided: Avoidable | None = None  #: Until when it could be avoided, where that can be told.
+    is_asked: bool = False  #: Whether it is held only because it was asked for.
+    never_worse: NeverWorse | None = None  #: What it was compared with.
 
 
 @dataclass
@@ -199,7 +228,7 @@ class Report:
 class _Worker:
     """A process of the search: it tries the batches whose numbers it is sent, and is ended in the middle of one.
 
-    Context: Ctrl-C is held back, which is for us, also while the process begins.
+    SchedlabError: it has ended by itself.
     """
 
     def __init__(self, task: Task):
@@ -207,29 +236,41 @@ class _Worker:
         # A pipe of its own: what others share, one that is killed may hold or leave half written.
         self.pipe, theirs = context.Pipe()
         self._process = context.Process(target=_work, args=(theirs, task), daemon=True)
-        self._process.start()
+        with self._expected():
+            self._process.start()
         theirs.close()
         self.numbers: list[int] = []  #: Of its batches, in their order.
 
+    @contextmanager
+    def _expected(self) -> Iterator[None]:
+        """Something is done with the process."""
+        try:
+            yield
+        except (EOFError, OSError) as error:
+            if self._process.pid is not None:
+                self._process.join(END_SECONDS)
+            raise SchedlabError(
+                f"a process of the search has ended by itself, with status {self._process.exitcode}: {error}"
+            ) from error
+
     def send(self, number: int) -> None:
         """Have it try one more batch."""
+        with self._expected():
+            self.pipe.send(number)
         self.numbers.append(number)
-        self.pipe.send(number)
 
     def receive(self) -> tuple[int, Batch]:
-        """Its next answer; waits for that. SchedlabError: it has ended."""
-        try:
+        """Its next answer; waits for that."""
+        with self._expected():
             batch: Batch = self.pipe.recv()
-        except (EOFError, OSError) as error:
-            self._process.join(END_SECONDS)
-            raise SchedlabError(
-                f"a process of the search has ended by itself, with status {self._process.exitcode}"
-            ) from error
         return self.numbers.pop(0), batch
 
-    def close(self) -> None:
+    def kill(self) -> None:
         """End it, whatever it does; its supervisor ends what it has started."""
         self._process.kill()
+
+    def close(self) -> None:
+        """Wait for its end."""
         self._process.join()
         self.pipe.close()
 
@@ -238,11 +279,41 @@ def _work(pipe: Connection, task: Task) -> None:
     """In a process of the search, which has one laboratory for all its batches."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-    if task.scratch is not None:
-        tempfile.tempdir = str(task.scratch)
-    with task.laboratory() as laboratory, suppress(EOFError, OSError):  # we have ended
-        while True:
-            pipe.send(do_batch(task, pipe.recv(), laboratory=laboratory))
+    laboratory: Laboratory | None = None
+    while True:
+        try:
+            number = pipe.recv()
+        except (EOFError, OSError):
+            break  # the search is over
+        try:
+            laboratory = laboratory or task.laboratory()
+            batch = do_batch(task, number, laboratory=laboratory)
+        except (SchedlabError, OSError) as error:
+            batch = Batch(error=str(error))
+        with suppress(OSError):
+            pipe.send(batch)
+    if laboratory is not None:
+        laboratory.close()
+
+
+@contextmanager
+def _ctrl_c_later() -> Iterator[None]:
+    """While processes begin, which is a moment, Ctrl-C waits: it is for us, and what has begun has to be known."""
+    # It would let Ctrl-C through as it begins, with the first of them.
+    resource_tracker.ensure_running()
+    has_come: list[int] = []
+    is_main = threading.current_thread() is threading.main_thread()
+    # A library's thread may be told in place of this one, which then has to answer.
+    handler = signal.signal(signal.SIGINT, lambda number, _: has_come.append(number)) if is_main else None
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if handler is not None:
+            signal.signal(signal.SIGINT, handler)
+    if has_come:
+        raise KeyboardInterrupt
 
 
 def do_batch(
@@ -370,7 +441,7 @@ def search(
     n_worlds_max: int | None = None,
     n_processes: int | None = None,
     finds_all: bool = False,
-    corpus: Sequence[World] = (),
+    corpus: Sequence[Known] = (),
     only_corpus: bool = False,
     on_progress: Callable[[Report], None] = lambda report: None,
 ) -> Report:
@@ -387,7 +458,8 @@ def search(
         report = _search(
             task, budget_seconds, n_worlds_max, n_processes, finds_all, corpus, only_corpus, on_progress
         )
-        report.coverage = read_coverage(coverage, cache_folder("policies"))
+        with suppress(OSError, subprocess.SubprocessError):  # what was found is worth more
+            report.coverage = read_coverage(coverage, cache_folder("policies"))
     return report
 
 
@@ -397,7 +469,7 @@ def _search(
     n_worlds_max: int | None,
     n_processes: int | None,
     finds_all: bool,
-    corpus: Sequence[World],
+    corpus: Sequence[Known],
     only_corpus: bool,
     on_progress: Callable[[Report], None],
 ) -> Report:
@@ -408,15 +480,21 @@ def _search(
     slice_ns = slice_of(task.built.policy, task.built.values)
     laboratory = task.laboratory()
 
-    def take(world: World, finding: Finding) -> None:
+    def take(world: World, finding: Finding, own: Task = task) -> None:
+        with nullcontext(laboratory) if own is task else own.laboratory() as where:
+            take_in(world, finding, own, where)
+
+    def take_in(world: World, finding: Finding, own: Task, laboratory: Laboratory) -> None:
         known = seen.get(finding.signature)
         if known is not None:
             seen[finding.signature] = replace(known, n_seen=known.n_seen + 1)
             return
-        _confirm(task, world, finding)
+        _confirm(own, world, finding)
         left = begun + budget_seconds - time.monotonic()
         small = shrink(laboratory, world, finding, slice_ns=slice_ns, seconds_max=min(30.0, max(5.0, left)))
-        seen[finding.signature] = Found(world, small, finding.strategy)
+        seen[finding.signature] = Found(
+            world, small, finding.strategy, is_asked=finding.broken in own.asked, never_worse=own.never_worse
+        )
         report.found = [*seen.values()]
         if small.is_interrupted:
             raise KeyboardInterrupt
@@ -425,26 +503,30 @@ def _search(
             decided = avoidable(laboratory, small.world, small.finding, instants, DECIDE_SECONDS)
             seen[finding.signature] = replace(seen[finding.signature], decided=decided)
 
+    def is_enough() -> bool:
+        return bool(seen and not finds_all) or (n_worlds_max is not None and report.n_worlds >= n_worlds_max)
+
     def is_over() -> bool:
-        enough = n_worlds_max is not None and report.n_worlds >= n_worlds_max
-        return enough or time.monotonic() - begun >= budget_seconds or bool(seen and not finds_all)
+        return is_enough() or time.monotonic() - begun >= budget_seconds
 
     try:
-        for world in corpus:
-            if task.bound:
-                tried = _try_schedules(task, laboratory, world, random.Random(task.seed), is_over)
-            else:
-                tried = Batch()
-                tried.add(world, laboratory.try_world(world))
-                laboratory.cover([world])
+        for known in corpus:
+            own, world = task.again(known), known.world
+            with nullcontext(laboratory) if own is task else own.laboratory() as where:
+                if task.bound:
+                    tried = _try_schedules(own, where, world, random.Random(task.seed), is_over)
+                else:
+                    tried = Batch()
+                    tried.add(world, where.try_world(world))
+                    where.cover([world])
             report.add(tried)
             if tried.error is not None:
                 raise SchedlabError(tried.error)
             for failed, finding in smallest_first(tried.failed):
-                take(failed, finding)
+                take(failed, finding, own)
         if not (only_corpus or is_over()):
-            _search_in_processes(task, n_processes or os.cpu_count() or 1, report, take, is_over, on_progress,
-                                 n_worlds_max)  # fmt: skip
+            _search_in_processes(task, n_processes or os.cpu_count() or 1, report, take, is_over, is_enough,
+                                 on_progress, n_worlds_max)  # fmt: skip
     except KeyboardInterrupt:
         report.is_interrupted = True
     except SchedlabError as error:
@@ -475,10 +557,14 @@ def _search_in_processes(
     report: Report,
     take: Callable[[World, Finding], None],
     is_over: Callable[[], bool],
+    is_enough: Callable[[], bool],
     on_progress: Callable[[Report], None],
     n_worlds_max: int | None,
 ) -> None:
-    """Hand out batches in their order, and take in what they find in that order."""
+    """Hand out batches in their order, and take in what they find in that order, until it `is_over`.
+
+    That is where it `is_enough`, or the time is used up; then what has come besides is taken in as well.
+    """
     begun = time.monotonic()
     next_out = next_in = 0
     answers: dict[int, Batch] = {}
@@ -486,50 +572,43 @@ def _search_in_processes(
     workers: list[_Worker] = []
 
     def receive(seconds: float) -> None:
-        busy = [worker for worker in workers if worker.numbers]
-        for ready in wait([worker.pipe for worker in busy], seconds):
-            number, batch = next(worker for worker in busy if worker.pipe is ready).receive()
+        busy = {worker.pipe: worker for worker in workers if worker.numbers}
+        for pipe in wait([*busy], seconds):
+            number, batch = busy[cast(Connection, pipe)].receive()
             answers[number] = batch
 
-    def take_in_order() -> None:
-        nonlocal next_in
-        while next_in in answers:
-            batch = answers.pop(next_in)
-            next_in += 1
-            report.add(batch)
-            if batch.error is not None:
-                raise SchedlabError(batch.error)
-            for world, finding in smallest_first(batch.failed):
-                take(world, finding)
-            report.seconds = time.monotonic() - begun
-            on_progress(report)
-            if is_over():
-                return
+    def take_in(batch: Batch) -> None:
+        report.add(batch)
+        if batch.error is not None:
+            raise SchedlabError(batch.error)
+        for world, finding in smallest_first(batch.failed):
+            take(world, finding)
+        report.seconds = time.monotonic() - begun
+        on_progress(report)
 
     try:
-        # It would let Ctrl-C through as it begins, with the first of them.
-        resource_tracker.ensure_running()
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
-            for _ in range(n_processes):
+        with _ctrl_c_later():
+            for _ in range(n_processes if last is None else min(n_processes, last)):
                 workers.append(_Worker(task))
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         while not is_over() and next_in != last:
             for worker in workers:
                 while len(worker.numbers) < AHEAD and (last is None or next_out < last):
                     worker.send(next_out)
                     next_out += 1
             receive(1.0)
-            take_in_order()
+            while next_in in answers and not is_over():
+                next_in += 1
+                take_in(answers.pop(next_in - 1))
         # Of a window whose end has not come it is said how far it was.
-        if task.bound and not report.found:
-            end_s = time.monotonic() + GRACE_SECONDS
-            while any(worker.numbers for worker in workers) and (left := end_s - time.monotonic()) > 0:
-                receive(left)
-                while next_in in answers:
-                    take_in_order()
+        end_s = time.monotonic() + (GRACE_SECONDS if task.bound and not is_enough() else 0)
+        while any(worker.numbers for worker in workers) and (left := end_s - time.monotonic()) > 0:
+            receive(left)
+        for number in sorted(answers):
+            if not is_enough():
+                take_in(answers[number])
     finally:
+        for worker in workers:
+            worker.kill()
         for worker in workers:
             worker.close()
 

@@ -185,7 +185,7 @@ class Laboratory:
     """The simulator with one policy, and a folder for what it leaves; to be closed.
 
     `coverage` is the folder in which to note which blocks of the policy have run; `never_worse` is for the
-    property `worse`.
+    property `worse`; its own folder is in `scratch`, or where temporary files are.
     """
 
     def __init__(
@@ -195,6 +195,7 @@ class Laboratory:
         properties: Iterable[str],
         never_worse: NeverWorse | None = None,
         coverage: Path | None = None,
+        scratch: Path | None = None,
     ):
         self._coverage = coverage
         self._covered: Worlds | None = None
@@ -207,7 +208,7 @@ class Laboratory:
         self._has_promises = any((built.policy.shares, built.policy.priority, built.policy.latency))
         self.never_worse = never_worse
         self._host = SimHost()
-        self._folder = Path(tempfile.mkdtemp(prefix="schedlab-check-"))
+        self._folder = Path(tempfile.mkdtemp(prefix="schedlab-check-", dir=scratch))
         self._session = self._host.session(timeout_seconds=RUN_SECONDS)
         self._others = self._host.session(timeout_seconds=RUN_SECONDS)
         self._interleaving = self._host.session(timeout_seconds=RUN_SECONDS)

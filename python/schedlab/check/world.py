@@ -153,13 +153,18 @@ class World:
         return ["m"] * is_locked + names
 
     def tidied(self) -> World:
-        """The same without what is of cgroups that are not there."""
+        """The same without what is of cgroups that are not there, and without their CPUs where tasks are changed.
+
+        Who asks for CPUs that a task's cgroup has not is refused.
+        """
         names = {each.name for each in self.cgroups}
-        limits = tuple(each for each in self.limits if each.name in names and each.size)
+        is_changed = any(phase.verb == "change" for group in self.groups for phase in group.phases)
+        limits = tuple(replace(each, cpus=()) if is_changed else each for each in self.limits)
+        limits = tuple(each for each in limits if each.name in names and each.size)
         events = tuple(
             event for event in self.events if self.given or not event.group or event.group in names
         )
-        is_same = len(limits) == len(self.limits) and len(events) == len(self.events)
+        is_same = limits == self.limits and len(events) == len(self.events)
         return self if is_same else replace(self, limits=limits, events=events)
 
     @property
@@ -378,10 +383,7 @@ def _with_limits(world: World, policy: Policy, values: dict[str, int]) -> World:
 
 
 def _with_cpusets(world: World) -> World:
-    """In a third of the worlds with a mover and several CPUs, let cgroups have CPUs of their own.
-
-    None with a controller: who asks for CPUs that a task's cgroup has not is refused.
-    """
+    """In a third of the worlds with a mover and several CPUs and no controller, see `tidied`, let cgroups have CPUs of their own."""
     is_apt = world.n_cpus > 1 and world.cgroups and all(group.role != "controller" for group in world.groups)
     rng = _drawn_apart("cpusets", world, CPUSETS_SHARE) if is_apt else None
     return replace(world, limits=with_cpus(rng, world.cgroups, world.n_cpus)) if rng else world
@@ -489,7 +491,7 @@ def to_toml(
 ) -> str:
     """Write a world as a workload; topology and knobs are options of `schedlab run`."""
     lines = [
-        "[workload]", f"title = {json.dumps(title)}", 'question = "Does every task get its turn?"',
+        "[workload]", f"title = {json.dumps(title, ensure_ascii=False)}", 'question = "Does every task get its turn?"',
         f'tick = "{format_duration(world.tick_ns)}"', f"cpus = {world.n_cpus}", 'jitter = "0s"',
         f'horizon = "{format_duration(horizon_ns or world.horizon_ns)}"',
         *([f'interleaving = "{world.interleaving}"'] if world.interleaving else []),

@@ -9,7 +9,6 @@ Read next: check/search.py.
 from __future__ import annotations
 
 import contextlib
-import json
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -28,7 +27,7 @@ from .options import JsonOption
 
 if TYPE_CHECKING:
     from ..check.save import Saved
-    from ..check.search import Report, Task
+    from ..check.search import Known, Report, Task
     from ..check.trial import NeverWorse
     from ..check.world import World
     from ..policy.find import Policy
@@ -95,25 +94,28 @@ def check(
 
     paths = [*replay, *_worlds_in(corpus)]
     worlds_known, found = [read_world(path) for path in paths], [found_in(path) for path in paths]
-    never_worse = _never_worse(never_worse_than, metric, by) or _never_worse_again(found)
-    task = _bounded(_task(policy, properties, never_worse, seed, workload, races, found), interleave)
+    broken = {str(how["property"]) for how in found}
+    never_worse = _never_worse(never_worse_than, metric, by)
+    task = _bounded(_task(policy, properties, never_worse, seed, workload, races, broken), interleave)
     built = task.built
     if on_linux and (reason := unavailable_reason("guest")):
         raise UnavailableError(f"--on-linux: {reason}")
     folder = out or Path("out/check") / built.policy.name
-    known = [check_settings(world, built) for world in worlds_known]
-    if not (races or task.are_chosen or any(world.interleaving for world in known)):
+    known = [
+        _known(check_settings(world, built), how, path, built.policy)
+        for world, how, path in zip(worlds_known, found, paths, strict=True)
+    ]
+    if not (races or task.are_chosen or any(each.world.interleaving for each in known)):
         task = replace(task, properties=task.properties - {"race", "deadlock", "exit"})
     seconds = parse_duration(budget, place="--budget") / 1e9
-    with _written_to(folder, junit):
+    with _written_to(folder, junit) if not replay else contextlib.nullcontext():
         report = search(
             task, budget_seconds=0 if replay and not task.bound else seconds, n_worlds_max=worlds, finds_all=is_all,
             corpus=known, only_corpus=bool(replay), on_progress=partial(_show_progress, None if as_json else seconds),
         )  # fmt: skip
     _must_have_tried(report, built.policy.name)
     linux = try_on_linux if on_linux else None
-    asked = task.held - replace(task, are_chosen=False, also_held=frozenset()).held
-    saved = save_all(report.found, built, folder, workload or "", linux, never_worse, asked)
+    saved = save_all(report.found, built, folder, workload or "", linux)
     _answer(report, task, saved, junit, as_json=as_json)
 
 
@@ -154,9 +156,6 @@ def _worlds_in(corpus: Path | None) -> list[Path]:
 @contextlib.contextmanager
 def _written_to(folder: Path, junit: Path | None) -> Iterator[None]:
     """UsageError before a search, which takes long, where what it finds could not be written; it leaves no empty folder."""
-    if junit is not None and (junit.is_dir() or not junit.absolute().parent.is_dir()):
-        what = "it is a folder" if junit.is_dir() else f"{junit.parent} is no folder"
-        raise UsageError(f"--junit {junit}: {what}")
     made = [each for each in (folder, *folder.parents) if not each.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -166,20 +165,35 @@ def _written_to(folder: Path, junit: Path | None) -> Iterator[None]:
             f"{folder}: what is found could not be written there: {error.strerror}; name another folder with --out"
         ) from error
     try:
+        if junit is not None and (junit.is_dir() or not junit.absolute().parent.is_dir()):
+            what = "it is a folder" if junit.is_dir() else f"{junit.parent} is no folder"
+            raise UsageError(f"--junit {junit}: {what}")
         yield
     finally:
         with contextlib.suppress(OSError):  # what is not empty stays
-            for each in made:
+            for each in (
+                made if junit is None or junit.absolute().parent not in map(Path.absolute, made) else ()
+            ):
                 each.rmdir()
 
 
-def _also_held(policy: Policy, found: list[dict[str, Any]]) -> frozenset[str]:
-    """What is held because a world was found by it, and was asked for then, as two runs always are."""
+def _known(world: World, how: dict[str, Any], path: Path, policy: Policy) -> Known:
+    """A world that is tried again, with what it was found by: what was asked for then, as two runs always are."""
     from ..check.relations import RELATIONS
+    from ..check.search import Known
 
-    broken = {str(how.get("property", "")) for how in found}
-    asked = {str(how["property"]) for how in found if how.get("is_asked")}
-    return frozenset(asked | (broken & ({*RELATIONS} | ({"inversion"} if policy.priority else set()))))
+    broken = str(how["property"])
+    is_asked = how.get("is_asked") or broken in RELATIONS or (broken == "inversion" and policy.priority)
+    never_worse = None
+    if compared := how.get("worse"):
+        try:
+            than, metric, share = str(compared["than"]), str(compared["metric"]), float(compared["share"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise UsageError(
+                f"{path}: 'worse' in its first lines needs 'than', 'metric' and 'share'"
+            ) from error
+        never_worse = _compared(than, metric, share)
+    return Known(world, frozenset({broken} if is_asked else ()), never_worse)
 
 
 def _task(
@@ -189,9 +203,9 @@ def _task(
     seed: int,
     workload: str | None,
     races: bool,
-    found: list[dict[str, Any]],
+    broken: set[str],
 ) -> Task:
-    """What the options say of the policy and of what is held against it; `found`: of worlds that are tried again."""
+    """What the options say of the policy and of what is held against it; `broken`: by worlds that are tried again."""
     from ..check.relations import RELATIONS
     from ..check.search import Task
     from ..policy.build import build_policy
@@ -209,7 +223,6 @@ def _task(
         if properties is not None and name in chosen and getattr(loaded, key) is None:
             example = ENTITLEMENTS[key][2]
             raise UsageError(f"--property {name}: {policy} declares none; such as, in its header: {example}")
-    broken = {str(how.get("property", "")) for how in found}
     if "vtime" in (chosen if properties is not None else broken):
         if is_defined_by_macro(loaded):
             loaded = replace(loaded, virtual_time=True)  # asked for, whatever the header says
@@ -233,7 +246,6 @@ def _task(
         seed=seed,
         never_worse=never_worse,
         are_chosen=properties is not None,
-        also_held=_also_held(loaded, found),
         given=None if workload is None else _given(workload),
         races=races,
     )
@@ -276,19 +288,6 @@ def _never_worse(policy: str | None, metric: str | None, by: str | None) -> Neve
     if not 0 <= share < 1000:
         raise UsageError(f"--by {by}: give a share of 0 % or more")
     return _compared(policy, metric or METRIC, share)
-
-
-def _never_worse_again(found: list[dict[str, Any]]) -> NeverWorse | None:
-    """That by which worlds were found; UsageError where there are several."""
-    asked = {json.dumps(how["worse"], sort_keys=True) for how in found if "worse" in how}
-    if len(asked) > 1:
-        raise UsageError(
-            f"worlds were compared with several policies or metrics: give them one at a time, with --replay; {', '.join(sorted(asked))}"
-        )
-    for each in asked:
-        how = json.loads(each)
-        return _compared(str(how["than"]), str(how["metric"]), float(how["share"]))
-    return None
 
 
 def _compared(policy: str, metric: str, share: float) -> NeverWorse:
