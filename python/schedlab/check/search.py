@@ -511,14 +511,9 @@ def _search(
 
     try:
         for known in corpus:
-            own, world = task.again(known), known.world
+            own = task.again(known)
             with nullcontext(laboratory) if own is task else own.laboratory() as where:
-                if task.bound:
-                    tried = _try_schedules(own, where, world, random.Random(task.seed), is_over)
-                else:
-                    tried = Batch()
-                    tried.add(world, where.try_world(world))
-                    where.cover([world])
+                tried = _try_again(own, where, known.world, is_over)
             report.add(tried)
             if tried.error is not None:
                 raise SchedlabError(tried.error)
@@ -538,6 +533,16 @@ def _search(
     report.found = [*seen.values()]
     report.seconds = time.monotonic() - begun
     return report
+
+
+def _try_again(task: Task, laboratory: Laboratory, world: World, is_over: Callable[[], bool]) -> Batch:
+    """Try one world that is known, or each schedule of a window of it."""
+    if task.bound:
+        return _try_schedules(task, laboratory, world, random.Random(task.seed), is_over)
+    batch = Batch()
+    batch.add(world, laboratory.try_world(world))
+    laboratory.cover([world])
+    return batch
 
 
 def smallest_first(failed: Sequence[tuple[World, Finding]]) -> list[tuple[World, Finding]]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ..check.search import Known, Report, Task
     from ..check.trial import NeverWorse
     from ..check.world import World
-    from ..policy.find import Policy
+    from ..policy.build import BuiltPolicy
 
 
 def register(app: typer.Typer) -> None:
@@ -88,23 +88,19 @@ def check(
 ) -> None:
     """Search for a workload and a machine that break a policy, and show the smallest."""
     from ..check.on_linux import try_on_linux
-    from ..check.save import check_settings, found_in, read_world, save_all
+    from ..check.save import found_in, read_world, save_all
     from ..check.search import search
     from ..hosts.choose import unavailable_reason
 
-    paths = [*replay, *_worlds_in(corpus)]
-    worlds_known, found = [read_world(path) for path in paths], [found_in(path) for path in paths]
-    broken = {str(how["property"]) for how in found}
+    again = [(read_world(path), found_in(path), path) for path in (*replay, *_worlds_in(corpus))]
+    broken = {str(how["property"]) for _, how, _ in again}
     never_worse = _never_worse(never_worse_than, metric, by)
     task = _bounded(_task(policy, properties, never_worse, seed, workload, races, broken), interleave)
     built = task.built
     if on_linux and (reason := unavailable_reason("guest")):
         raise UnavailableError(f"--on-linux: {reason}")
     folder = out or Path("out/check") / built.policy.name
-    known = [
-        _known(check_settings(world, built), how, path, built.policy)
-        for world, how, path in zip(worlds_known, found, paths, strict=True)
-    ]
+    known = [_known(*each, built) for each in again]
     if not (races or task.are_chosen or any(each.world.interleaving for each in known)):
         task = replace(task, properties=task.properties - {"race", "deadlock", "exit"})
     seconds = parse_duration(budget, place="--budget") / 1e9
@@ -177,13 +173,14 @@ def _written_to(folder: Path, junit: Path | None) -> Iterator[None]:
                 each.rmdir()
 
 
-def _known(world: World, how: dict[str, Any], path: Path, policy: Policy) -> Known:
+def _known(world: World, how: dict[str, Any], path: Path, built: BuiltPolicy) -> Known:
     """A world that is tried again, with what it was found by: what was asked for then, as two runs always are."""
     from ..check.relations import RELATIONS
+    from ..check.save import check_settings
     from ..check.search import Known
 
     broken = str(how["property"])
-    is_asked = how.get("is_asked") or broken in RELATIONS or (broken == "inversion" and policy.priority)
+    is_asked = how.get("is_asked") or broken in RELATIONS or (broken == "inversion" and built.policy.priority)
     never_worse = None
     if compared := how.get("worse"):
         try:
@@ -193,7 +190,7 @@ def _known(world: World, how: dict[str, Any], path: Path, policy: Policy) -> Kno
                 f"{path}: 'worse' in its first lines needs 'than', 'metric' and 'share'"
             ) from error
         never_worse = _compared(than, metric, share)
-    return Known(world, frozenset({broken} if is_asked else ()), never_worse)
+    return Known(check_settings(world, built), frozenset({broken} if is_asked else ()), never_worse)
 
 
 def _task(
