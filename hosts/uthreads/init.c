@@ -159,6 +159,7 @@ static int tear_down(void)
 	if (ut.cpus && ut.kthreads) {
 		ut_io_exit();
 		ut_cpus_stop();
+		ut_io_close();
 		ut_policy_close();
 		err = ut_records_close();
 		ut_preempt_exit();

@@ -548,6 +548,7 @@ void ut_timers_exit(void);
 void ut_io_finish(struct ut_cpu *cpu); /* a helper has told @cpu of finished requests */
 void ut_io_look(void);
 void ut_io_exit(void);
+void ut_io_close(void);	 /* CPUs, which look at its descriptors, have ended */
 void ut_slots_end(void); /* the current thread ends: so do its slots */
 
 /* clock.c */

@@ -454,9 +454,15 @@ void ut_io_exit(void)
 	if (ready_fd >= 0) {
 		eventfd_write(end_fd, 1);
 		pthread_join(watcher, NULL);
-		close(ready_fd);
-		close(end_fd);
-		__atomic_store_n(&ready_fd, -1, __ATOMIC_RELEASE);
 	}
 	must_end = false;
+}
+
+void ut_io_close(void)
+{
+	if (ready_fd < 0)
+		return;
+	close(ready_fd);
+	close(end_fd);
+	__atomic_store_n(&ready_fd, -1, __ATOMIC_RELEASE);
 }
