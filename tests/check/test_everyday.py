@@ -181,7 +181,7 @@ def test_a_search_in_which_no_world_ends_is_over_with_its_budget(tmp_path, simul
     assert done.returncode == 2 and "as where a callback does not return" in done.stderr
 
 
-def test_a_process_of_a_search_that_ends_is_said_and_what_was_found_is_kept(simulator, monkeypatch):
+def test_a_process_of_a_search_that_ends_is_said(simulator):
     """It ends in the middle of a batch, and where it is sent the next one."""
     task = task_of("rr")
     for number in (0, 3):
@@ -195,7 +195,7 @@ def test_a_process_of_a_search_that_ends_is_said_and_what_was_found_is_kept(simu
         worker.close()
 
 
-def test_an_error_in_a_process_of_a_search_is_said_as_it_is(simulator, monkeypatch):
+def test_an_error_in_a_process_of_a_search_is_said_as_it_is(simulator):
     missing = replace(task_of("rr"), scratch=Path("/nosuch"))
     worker = search_module._Worker(missing)
     worker.send(0)

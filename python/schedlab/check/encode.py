@@ -150,9 +150,7 @@ class _Writer:
     def data(self) -> bytes:
         """The program."""
         cgroups = self.rows_of_cgroups()
-        version = layout.VERSION_WITH_GROUPS if cgroups else layout.VERSION
-        if self.has_cpusets:
-            version = layout.VERSION_WITH_CPUSETS
+        version = layout.version_of(has_groups=bool(cgroups), has_cpusets=self.has_cpusets)
         parts = [
             b"".join(self.tasks), b"".join(self.ops),
             b"".join(_OBJECT.pack(kind, self.string(name), kind == layout.OBJECT_NUMBER["pipe"] and PIPE_BYTES)

@@ -172,21 +172,29 @@ def _claim(folder: Path, broken: str, marked: str) -> tuple[Path, bool]:
 def _from_anywhere(built: BuiltPolicy) -> str:
     """How a policy is named in each folder."""
     word = policy_word(built)
-    return word if word == built.policy.name else str(Path(word).resolve())
+    return word if word == built.policy.name else str(_whole(word))
+
+
+def _whole(word: str) -> Path:
+    """The whole path of a policy; of a link its own name, by which the policy is called."""
+    return Path(word).parent.resolve() / Path(word).name
 
 
 def _from_here(policy: str, built: BuiltPolicy, folder: Path) -> str:
     """A policy in Python, for a test in a folder; what was named from where the user was goes with the folder."""
     if policy == built.policy.name or Path(policy).is_absolute():
         return repr(policy)
-    # Of a link its own name: by that the policy is called.
-    path = Path(policy).parent.resolve() / Path(policy).name
-    return f"HERE / {os.path.relpath(path, folder.resolve())!r}"
+    return f"HERE / {os.path.relpath(_whole(policy), folder.resolve())!r}"
 
 
 def _said(text: str) -> list[str]:
     """A file of a world without what is a person's to read."""
-    return [*(line for line in text.splitlines() if line.startswith(MARK)), *_body(text)]
+    return [*_marked(text), *_body(text)]
+
+
+def _marked(text: str) -> list[str]:
+    """The lines that say how a world is run; the first counts."""
+    return [line for line in text.splitlines() if line.startswith(MARK)]
 
 
 def _is_in(path: Path, world: World) -> bool:
@@ -223,9 +231,8 @@ def read_world(path: Path) -> World:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         raise NotFoundError(f"{path}: cannot be read: {error.strerror}") from error
-    marked = [line for line in text.splitlines() if line.startswith(MARK)]
     try:
-        how = json.loads(marked[0].removeprefix(MARK))
+        how = json.loads(_marked(text)[0].removeprefix(MARK))
         settings = tuple((str(key), int(value)) for key, value in how["settings"].items())
         topology, seed = str(how["topology"]), int(how["seed"])
         given = str(how.get("interleaving", "")), read_events(str(how.get("events", "")))
@@ -294,8 +301,7 @@ def _body(text: str) -> list[str]:
 def found_in(path: Path) -> dict[str, Any]:
     """How a world is run that `read_world` has read: the `property` that it broke, and what it was found by."""
     text = path.read_text(encoding="utf-8", errors="replace")
-    marked = (line for line in text.splitlines() if line.startswith(MARK))
-    how: dict[str, Any] = json.loads(next(marked).removeprefix(MARK))
+    how: dict[str, Any] = json.loads(_marked(text)[0].removeprefix(MARK))
     return {"property": ""} | how
 
 

@@ -166,10 +166,9 @@ def _written_to(folder: Path, junit: Path | None) -> Iterator[None]:
             raise UsageError(f"--junit {junit}: {what}")
         yield
     finally:
+        is_needed = junit is not None and junit.absolute().parent in [each.absolute() for each in made]
         with contextlib.suppress(OSError):  # what is not empty stays
-            for each in (
-                made if junit is None or junit.absolute().parent not in map(Path.absolute, made) else ()
-            ):
+            for each in [] if is_needed else made:
                 each.rmdir()
 
 

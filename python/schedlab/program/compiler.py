@@ -97,7 +97,6 @@ class _Compiler:
         tasks = _joined(tables, layout.TASK_DTYPE)
         groups = self.workload.groups
         has_cpusets = any(group.cpus for group in groups)
-        version = layout.VERSION_WITH_GROUPS if groups else layout.VERSION
         objects = np.zeros(len(self.workload.objects) + len(groups), dtype=layout.OBJECT_DTYPE)
         for row, group in zip(objects[len(self.workload.objects) :], groups, strict=True):
             row["kind"] = layout.OBJECT_NUMBER["group"]
@@ -124,7 +123,7 @@ class _Compiler:
                 horizon_ns=self.workload.horizon_ns,
                 n_cpus_min=self.workload.cpus_min,
                 name=name,
-                version=layout.VERSION_WITH_CPUSETS if has_cpusets else version,
+                version=layout.version_of(has_groups=bool(groups), has_cpusets=has_cpusets),
             )
         )
 

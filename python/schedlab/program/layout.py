@@ -14,6 +14,15 @@ import numpy as np
 MAGIC = b"SLPROG\0\1"
 #: That without groups, that of a program that has some, and that of one where a group has CPUs.
 VERSION, VERSION_WITH_GROUPS, VERSION_WITH_CPUSETS = 1, 2, 3
+
+
+def version_of(*, has_groups: bool, has_cpusets: bool) -> int:
+    """The least that a program needs, so that older readers take what they know."""
+    if has_cpusets:
+        return VERSION_WITH_CPUSETS
+    return VERSION_WITH_GROUPS if has_groups else VERSION
+
+
 NONE = 0xFFFFFFFF
 ARRIVAL_SPAWNED = 2**64 - 1
 
